@@ -21,6 +21,9 @@ from .lookup import (
     type_name,
 )
 
+#: Transforms and datasets that take no None in the place of an image.
+NEED_ALL = 'TransformBroadcaster', 'ApplyToList', 'MultiTaskDataset'
+
 
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
     """Skip broken images, and make a resume bit for bit.
@@ -42,15 +45,19 @@ def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
 def use_intact_images(cfg: Config) -> list[str]:
     """Skip and count broken images in training.
 
-    A user's class of that name stays, and so do the evaluation pipelines, in
-    which the libraries' inferencers look for their loader; there a broken
-    image is an error that names it.
+    A user's class of that name stays, and so do loaders of several images,
+    none of which can be left out, and the evaluation pipelines, in which the
+    libraries' inferencers look for their loader; there a broken image is an
+    error that names it.
     """
     lines = []
     loaders = [(name, cfg.get(name)) for name in TRAIN]
     for name, part in (*loaders, *later_pipelines(cfg)):
+        needed = [*map(id, dicts_of_type(
+            dicts_of_type(part, *NEED_ALL), 'LoadImageFromFile'))]
         for transform in dicts_of_type(part, 'LoadImageFromFile'):
-            if _is_of_user(transform, TRANSFORMS, cfg):
+            if (id(transform) in needed
+                    or _is_of_user(transform, TRANSFORMS, cfg)):
                 continue
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '

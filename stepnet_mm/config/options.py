@@ -61,9 +61,9 @@ def set_data_root(cfg: Config, root: str) -> None:
     Raises:
         ValueError: if the config names no ``data_root``.
     """
-    datasets = [
-        node for node in all_dicts(loaders_of(cfg)) if 'data_root' in node
-    ]
+    # A retriever's gallery is a data loader of the model.
+    parts = loaders_of(cfg), (cfg.get('model') or {}).get('prototype')
+    datasets = [node for node in all_dicts(parts) if 'data_root' in node]
     if not datasets:
         raise ValueError('--data-root: expected a dataset with a data_root to '
                          'change, got none in the config; leave it out')

@@ -5,6 +5,7 @@ import os
 from contextlib import redirect_stdout
 from types import SimpleNamespace
 
+import torch
 from mmengine import dist
 from mmengine.evaluator import BaseMetric, Evaluator
 from mmengine.hooks import Hook
@@ -22,7 +23,7 @@ MOST = 5000
 PREPARING = 'before_run', 'before_val', 'before_train', 'after_train'
 HARMLESS = ('mmengine.', 'mmdet.', 'mmpretrain.engine.hooks.class_num',
             'mmpretrain.engine.hooks.ema', 'stepnet_mm.')
-#: Attributes of metrics that name files to be written.
+#: Arguments and attributes of metrics that name files to be written.
 WRITTEN = 'out', 'save_dir', 'csv_dir', 'file_path'
 
 
@@ -93,13 +94,22 @@ def _error(runner, warnings: list) -> Exception | None:
                 warnings += filter(None, map(_why_no_score,
                                              loop.evaluator.metrics))
     except Exception as error:  # of anybody's code
-        if not user_code.is_of_user(error):
+        reason = _why_uncertain(error)
+        if not reason:
             return error
-        warnings.append(f'{_text(error)}; goes on, for code that is in no '
-                        'library may need what a training makes')
+        warnings.append(f'{_text(error)}; goes on, for {reason}')
     finally:
         logging.disable(disabled)
     return None
+
+
+def _why_uncertain(error: Exception) -> str:
+    """Why a later validation may have no such error, '' if it will."""
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return 'a second model is in memory only now'
+    if user_code.is_of_user(error):
+        return 'code that is in no library may need what a training makes'
+    return ''
 
 
 def _text(error: Exception) -> str:
@@ -121,9 +131,10 @@ def _build_loop(runner, model) -> ValLoop:
     workers = min(1, cfg.val_dataloader.get('num_workers', 0))
     cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
-    evaluator = runner.build_evaluator(cfg.val_evaluator)
+    # Some clear their folder as soon as they are built.
+    evaluator = runner.build_evaluator(_without_written(cfg.val_evaluator))
     evaluator.metrics = [
-        metric for metric in evaluator.metrics if not _may_write(metric)]
+        metric for metric in evaluator.metrics if _is_harmless(metric)]
     stand_in = SimpleNamespace(
         model=model, val_evaluator=evaluator, visualizer=SimpleNamespace(),
         call_hook=lambda *args, **kwargs: None)
@@ -131,12 +142,24 @@ def _build_loop(runner, model) -> ValLoop:
     return ValLoop(stand_in, loader, evaluator, fp16=runner.val_loop.fp16)
 
 
-def _may_write(metric) -> bool:
-    """Whether a metric may write files, also while it processes a batch."""
-    return (type(metric).__module__.partition('.')[0]
-            not in user_code.LIBRARIES) or any(
-        isinstance(value, (str, os.PathLike))
-        for name, value in vars(metric).items() if name.startswith(WRITTEN))
+def _without_written(part):
+    """The metrics of a config that are not told where to write."""
+    if isinstance(part, dict) and 'metrics' in part:
+        return dict(part, metrics=_without_written(part['metrics']))
+    return [metric for metric in (part if isinstance(part, list) else [part])
+            if not (isinstance(metric, dict) and _names_files(metric))]
+
+
+def _is_harmless(metric) -> bool:
+    """Whether a metric writes no files, also while it processes a batch."""
+    return (type(metric).__module__.partition('.')[0] in user_code.LIBRARIES
+            and not _names_files(vars(metric)))
+
+
+def _names_files(arguments: dict) -> bool:
+    return any(isinstance(value, (str, os.PathLike))
+               for name, value in arguments.items()
+               if name.startswith(WRITTEN))
 
 
 def _why_no_score(metric) -> str:

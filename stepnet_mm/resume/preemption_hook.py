@@ -16,7 +16,7 @@ from ..utils.job_signals import (
     SignalListener,
     ignore_in_workers,
 )
-from ..utils.random_state import get_random_state, set_random_state
+from ..utils.random_state import set_random_state
 from ..utils.slurm import requeue
 from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,
@@ -71,7 +71,6 @@ class PreemptionHook(Hook):
         self._replaced: list[ReplacedMethod] = []
         #: Those whose averaged weights are in the model now.
         self._swapped: set[EMAHook] = set()
-        self._random: dict = {}
         self._agreements = 0
 
     def before_run(self, runner) -> None:
@@ -107,9 +106,8 @@ class PreemptionHook(Hook):
             self._leave(runner, runner.epoch, runner.iter + 1)
 
     def before_val(self, runner) -> None:
-        """Keep the random state; count the batches that all ranks have."""
+        """Count the batches that all ranks have."""
         if validates(runner):
-            self._random = get_random_state()
             loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
                 len(loaders[0]) if len(loaders) == 1 else 0, device='cpu')
@@ -126,7 +124,7 @@ class PreemptionHook(Hook):
                 and self._agreed() and not accumulating(runner.optim_wrapper)):
             for hook in [*self._swapped]:
                 hook._swap_ema_parameters()
-            set_random_state(self._random)
+            set_random_state(runner.train_loop.random_before_val)
             self._leave(runner, runner.epoch, runner.iter)
 
     def after_train(self, runner) -> None:
@@ -161,7 +159,11 @@ class PreemptionHook(Hook):
             f'PreemptionHook: told to stop; saving at iteration {iteration}')
         hook = _checkpoint_hook(runner)
         path = hook.save_out_of_turn(runner, epoch, iteration)
-        runner.visualizer.close()  # a requeue ends this process at any moment
+        try:  # now, for a requeue ends this process at any moment
+            runner.visualizer.close()
+        except Exception as error:  # of a server that is gone
+            runner.logger.warning(f'PreemptionHook: {error!r} while the '
+                                  'visualizer was closed; goes on')
         if dist.is_main_process():
             runner.logger.warning(
                 f'PreemptionHook: saved {path}; leaving with exit code '

@@ -16,7 +16,7 @@ from mmengine.runner import (
 from torch.utils.data import DataLoader
 
 from ..utils.job_signals import stop_listening
-from ..utils.random_state import set_random_state
+from ..utils.random_state import get_random_state, set_random_state
 from .resumable_loader import (
     NO_BATCHES,
     ResumableLoader,
@@ -36,6 +36,7 @@ class ResumableLoop(BaseLoop):
     """
     endless = False
     validating = False
+    random_before_val: dict
     # Of mmengine's loops.
     dataloader: Any
     _epoch: int
@@ -208,6 +209,8 @@ class ResumableLoop(BaseLoop):
     def _validate_if_due(self) -> None:
         if self.validation_due and self.runner.val_loop is not None:
             self.validating = True
+            # Before hooks of before_val, which come again after a resume.
+            self.random_before_val = get_random_state()
             try:
                 self.runner.val_loop.run()
             finally:
@@ -312,7 +315,8 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     @property
     def passes(self) -> int:
         """Complete passes over the data before the current batch."""
-        return max(self.batches - 1, 0) // len(self._loader)
+        # 0: fewer samples than a batch, of an endless sampler.
+        return max(self.batches - 1, 0) // (len(self._loader) or 1)
 
     def _next(self) -> Any:
         """The next batch, maybe of an iterator that a hook has set."""

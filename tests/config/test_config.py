@@ -69,7 +69,7 @@ def test_a_config_is_as_its_file_has_it(cfg, load):
 @pytest.mark.core
 @pytest.mark.parametrize('whose', ['text', 'mmcv', 'user'])
 def test_broken_images_are_skipped_in_training_only(cfg, monkeypatch, whose):
-    """But for a user's class of that name."""
+    """But for a user's class of that name, and where all are needed."""
     from mmcv.transforms import LoadImageFromFile
     loading = [pipeline[0] for pipeline in pipelines(cfg)]
     if whose == 'mmcv':
@@ -78,7 +78,11 @@ def test_broken_images_are_skipped_in_training_only(cfg, monkeypatch, whose):
         TRANSFORMS.get('LoadImageFromFile')
         monkeypatch.setitem(TRANSFORMS.module_dict, 'LoadImageFromFile',
                             type('LoadImageFromFile', (), {}))
+    several = dict(type='LoadImageFromFile')
+    pipelines(cfg)[0].append(
+        dict(type='TransformBroadcaster', transforms=[several]))
     C.use_intact_images(cfg)
+    assert pipelines(cfg)[0][-1]['transforms'] == [several]
     assert [t.type for t in loading] == [
         'LoadImageFromFile' if whose == 'user' else 'LoadIntactImageFromFile',
         'LoadImageFromFile', 'LoadImageFromFile']
@@ -119,9 +123,11 @@ def test_the_data_root_moves_datasets_and_paths_of_evaluators(cfg):
         dict(ann_file=['data/coco/a.json', 'data/coco/extra/b.json'],
              seg_prefix='data/coco/panoptic', metric=['bbox'], num=3),
         dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')])
+    cfg.model = dict(prototype=dict(dataset=dict(data_root='data/coco')))
     C.set_data_root(cfg, '/there')
     assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
     assert cfg.test_dataloader.dataset.data_root == '/there'
+    assert cfg.model.prototype.dataset.data_root == '/there'
     assert cfg.test_evaluator[0].ann_file == '/there/annotations/val.json'
     assert [dict(metric) for metric in cfg.val_evaluator.metrics] == [
         dict(ann_file=['/there/a.json', '/there/b.json'],

@@ -5,7 +5,7 @@ import pytest
 import torch
 from mmengine import dist
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS, MODELS
+from mmengine.registry import HOOKS, METRICS, MODELS
 from resume_run import (
     AugmentedDataset,
     DropoutModel,
@@ -48,6 +48,20 @@ def fail(self, *args):
 def fail_on_the_second_rank(self, *args):
     if dist.get_rank():
         fail(self)
+
+
+def fill_the_memory(self, *args, **kwargs):
+    raise torch.cuda.OutOfMemoryError
+
+
+@METRICS.register_module()
+class ClearingMetric(RandomMetric):
+    """Clears its folder, as MOTChallengeMetric, once it is built."""
+    built = 0
+
+    def __init__(self, outfile_prefix):
+        super().__init__()
+        ClearingMetric.built += 1
 
 
 @HOOKS.register_module()
@@ -137,6 +151,24 @@ def test_what_fails_is_named(tmp_path, monkeypatch, of_library, key, error,
 def test_what_a_training_may_make_is_a_warning(tmp_path):
     lines = warned(tmp_path, model=dict(type='TrainedModel'))
     assert re.search('sanity run, model: .*AttributeError', lines)
+
+
+def test_too_little_memory_for_two_models_is_a_warning(
+        tmp_path, monkeypatch, of_library):
+    monkeypatch.setattr(DropoutModel, 'forward', fill_the_memory)
+    assert re.search('sanity run, model: .*a second model', warned(tmp_path))
+
+
+@pytest.mark.parametrize('evaluators', [
+    lambda metrics: metrics, lambda metrics: dict(metrics=metrics)])
+def test_metrics_that_are_told_to_write_are_not_built(
+        tmp_path, loops, of_library, evaluators):
+    metrics = [dict(type='RandomMetric'),
+               dict(type='ClearingMetric', outfile_prefix='a')]
+    ClearingMetric.built = 0
+    assert warned(tmp_path, val_evaluator=evaluators(metrics)) == ''
+    assert [*map(type, loops[0].evaluator.metrics)] == [RandomMetric]
+    assert ClearingMetric.built == 1  # by the training itself
 
 
 def test_two_batches_without_a_score_are_a_warning(tmp_path, monkeypatch,

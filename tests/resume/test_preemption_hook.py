@@ -8,6 +8,7 @@ import torch
 from forked import Forked
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
+from mmengine.visualization import Visualizer
 from resume_run import (
     StopHook,
     assert_same,
@@ -57,6 +58,10 @@ def hooks(**kwargs):
 
 
 finish = functools.partial(train, interval=1000)
+
+
+def fail(*_):
+    raise ConnectionError
 
 
 def leave(folder, **kwargs):
@@ -119,10 +124,20 @@ class ValidationHook(Hook):
             runner.val_loop.run()
 
 
-@pytest.mark.parametrize('at, saved', [(1, 3), (7, 22)])
-def test_in_a_validation_by_a_hook(tmp_path, at, saved):
-    """It ends with what it belongs to, of which nothing is done twice."""
-    own = dict(type='ValidationHook')
+@HOOKS.register_module()
+class DrawingHook(Hook):
+    """Draws random numbers for a validation."""
+
+    def before_val(self, runner):
+        torch.rand(())
+
+
+@pytest.mark.parametrize('kind, at, saved', [
+    ('ValidationHook', 1, 3), ('ValidationHook', 7, 22),
+    ('DrawingHook', 2, 11)])
+def test_in_a_validation_with_a_hook(tmp_path, kind, at, saved):
+    """Its own ends with what it belongs to; nothing is done twice."""
+    own = dict(type=kind)
     whole = finish(tmp_path / 'whole', hooks=[own])
     leave(tmp_path, hooks=[own, *hooks(where='before_val_iter', at=at)])
     assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
@@ -149,8 +164,12 @@ def test_a_handler_on_one_rank_does_not_keep_the_other(tmp_path):
 @pytest.mark.parametrize('option', ['--resume', '--resume PATH', ''])
 def test_a_job_is_requeued_if_its_command_resumes(tmp_path, monkeypatch,
                                                   option):
-    """When all is written: Slurm ends the ranks as soon as it is requeued."""
+    """When all is written: Slurm ends the ranks as soon as it is requeued.
+
+    Also if a visualizer's server is gone.
+    """
     there = []
+    monkeypatch.setattr(Visualizer, 'close', fail)
     monkeypatch.setattr(
         'stepnet_mm.resume.preemption_hook.requeue',
         lambda most, say: there.append({*os.listdir(tmp_path / 'a')}))

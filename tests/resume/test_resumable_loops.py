@@ -201,6 +201,14 @@ def test_other_data_go_on_after_as_many_samples(tmp_path, by_epoch, loader,
     assert not by_epoch or runner.iter == 3 * len(runner.train_dataloader)
 
 
+def test_an_endless_sampler_fills_batches_that_a_dataset_cannot(tmp_path):
+    loader = dict(batch_size=64, drop_last=True)
+    whole = train(tmp_path / 'whole', loader=loader, **ITERATIONS)
+    train(tmp_path, 8, loader=loader, **ITERATIONS)
+    _, runner = resumed(tmp_path, loader=loader, **ITERATIONS)
+    assert_same(final_state(whole), final_state(runner))
+
+
 def test_mmdets_samplers_of_several_sources_have_a_list(tmp_path):
     loop = resume_runner(tmp_path).train_loop
     loop.dataloader.batch_sampler.batch_size = [1, 4]
