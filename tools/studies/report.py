@@ -5,7 +5,7 @@ python tools/studies/report.py STUDY                  # prints a page
 python tools/studies/report.py STUDY ... --out PAGE   # PAGE.md and figures
 python tools/studies/report.py --pages [--check]      # this repository's pages
 
-It needs pandas, scipy and matplotlib: pip install 'stepnet_mm[figures]'.
+It needs pandas, scipy and matplotlib: pip install -e ".[figures]".
 With --pages each page of docs/results that was written here is written anew by
 the command on it. In the READMEs and docs/results.md what lies between
 ``<!-- end -->`` and one of
