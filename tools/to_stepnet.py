@@ -10,11 +10,12 @@ the reason.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+from pathlib import Path
+
 import stepnet_mm  # noqa: F401  registers modules
 from stepnet_mm.config import OptionsAction
 from stepnet_mm.config.conversion import to_stepnet
 from stepnet_mm.utils.command_line import command_parser
-from stepnet_mm.utils.files import write_new
 
 
 def parse_args():
@@ -43,8 +44,11 @@ def main():
     try:
         text = to_stepnet(args.config, args.out, step, args.only)
         if args.out:
+            path = Path(args.out)
+            path.parent.mkdir(parents=True, exist_ok=True)
             # A file that is there may be CONFIG, or one of its bases.
-            write_new(args.out, text)
+            with path.open('x') as file:
+                file.write(text)
     except ValueError as error:
         parser.error(str(error))
     except OSError as error:

@@ -111,7 +111,7 @@ class PreemptionHook(Hook):
             loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
                 len(loaders[0]) if len(loaders) == 1 else 0, device='cpu')
-            self._reduce(length, 'MIN')
+            dist.all_reduce(length, 'min', self._group)
             self._agreements = int(length)
 
     def after_val_iter(self, runner, batch_idx, *_, **__) -> None:
@@ -144,15 +144,8 @@ class PreemptionHook(Hook):
             return self._listener.received
         # On the CPU, over gloo: nothing waits for the GPU.
         flag = torch.tensor(int(self._listener.received), device='cpu')
-        self._reduce(flag, 'MAX')
+        dist.all_reduce(flag, 'max', self._group)
         return bool(flag)
-
-    def _reduce(self, value: torch.Tensor, operation: str) -> None:
-        if self._group is not None:
-            torch.distributed.all_reduce(
-                value,
-                getattr(torch.distributed.ReduceOp, operation),
-                group=self._group)
 
     def _leave(self, runner, epoch: int, iteration: int) -> None:
         runner.logger.warning(
@@ -176,8 +169,7 @@ class PreemptionHook(Hook):
                     'PreemptionHook: not requeued, since the same command '
                     'would not go on from it (it has no --resume, or one '
                     'with a PATH)')
-        if self._group is not None:
-            torch.distributed.barrier(self._group)
+        dist.barrier(self._group)
         sys.exit(EXIT_PREEMPTED)
 
 

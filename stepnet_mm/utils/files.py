@@ -2,7 +2,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -42,24 +42,6 @@ def written_whole(path) -> Iterator[BinaryIO]:
     except Exception:
         beside.unlink(missing_ok=True)
         raise
-
-
-def write_new(path, text: str) -> None:
-    """Write a text file, never over another one; folders are made.
-
-    Raises:
-        FileExistsError: if there is one of that name.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open('x') as file:
-        file.write(text)
-
-
-def differing_files(texts: Mapping[Path, str]) -> list[Path]:
-    """The files that do not hold their text."""
-    return [path for path, text in texts.items()
-            if not path.exists() or path.read_text() != text]
 
 
 def file_digest(path) -> str | None:

@@ -1,7 +1,9 @@
 """One self-contained HTML page about the stiffness of a run."""
+import base64
 import io
+from pathlib import Path
 
-from html_pages import data_url, render
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from paper_figures import has_steps, step_figure, tns_figure
 
 from stepnet_mm import visualization
@@ -23,8 +25,8 @@ def render_report(title: str, records: list, curves: dict,
         ValueError: on records that do not go together.
     """
     visualization.check_records(records)
-    return render(
-        'report.html', title=title, names=[r.name for r in records],
+    return TEMPLATES.get_template('report.html').render(
+        title=title, names=[r.name for r in records],
         degree='({:g}, {:g})'.format(*DEGREES[0]), about=_about(records),
         numbers=_rows([record.summary() for record in records]),
         blocks=[(r.name, [list(row.values())
@@ -50,7 +52,7 @@ def picture(figure) -> dict:
     figure.savefig(buffer, format='png', dpi=DPI, bbox_inches='tight')
     png = buffer.getvalue()
     # A PNG has its width in bytes 16 to 19.
-    return dict(url=data_url(png),
+    return dict(url='data:image/png;base64,' + base64.b64encode(png).decode(),
                 width=int.from_bytes(png[16:20], 'big') * PIXELS // DPI)
 
 
@@ -75,3 +77,16 @@ def _rows(columns: list[dict]) -> list[list]:
     keys = dict.fromkeys(key for column in columns for key in column)
     return [[key, *(column.get(key, '') for column in columns)]
             for key in keys]
+
+
+def number(value) -> str:
+    """Of a table: four digits, but an int with all of its own."""
+    text = str(value) if isinstance(value, int) else f'{value:#.4g}'
+    return text.replace('nan', '–')
+
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name('templates')),
+    autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True)
+TEMPLATES.filters['number'] = number

@@ -38,7 +38,6 @@ from study_tables import (
 )
 
 from stepnet_mm.utils.command_line import command_parser, printable
-from stepnet_mm.utils.files import differing_files
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Whose tables --pages fills.
@@ -249,7 +248,8 @@ def write(args, words: Sequence[str]) -> list[Path]:
 
 def written(texts: dict[Path, str], check: bool) -> list[Path]:
     """Write files; with ``check`` list those that hold another text."""
-    found = differing_files(texts)
+    found = [path for path, text in texts.items()
+             if not path.exists() or path.read_text() != text]
     for path in found if not check else ():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(texts[path])
