@@ -145,8 +145,10 @@ def _build_loop(runner, model) -> ValLoop:
 def _without_written(part):
     """The metrics of a config that are not told where to write."""
     if isinstance(part, dict) and 'metrics' in part:
-        return dict(part, metrics=_without_written(part['metrics']))
-    return [metric for metric in (part if isinstance(part, list) else [part])
+        part['metrics'] = _without_written(part['metrics'])
+        return part
+    metrics = part if isinstance(part, (list, tuple)) else [part]
+    return [metric for metric in metrics
             if not (isinstance(metric, dict) and _names_files(metric))]
 
 
