@@ -22,7 +22,8 @@ from .lookup import (
 )
 
 #: Transforms and datasets that take no None in the place of an image.
-NEED_ALL = 'TransformBroadcaster', 'ApplyToList', 'MultiTaskDataset'
+NEED_ALL = ('KeyMapper', 'TransformBroadcaster', 'ApplyToList',
+            'MultiTaskDataset')
 
 
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:

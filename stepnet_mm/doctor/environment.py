@@ -102,7 +102,8 @@ def operators(kind: str) -> Iterator[dict]:
         yield row('error' if find_spec('mmdet') else 'skipped',
                   f'mmcv has no compiled operators for {kind} '
                   f'({one_line(error)}): bash tools/setup_env.sh compiles '
-                  'them; classification does without')
+                  'them, on a node with the GPU or with FORCE_CUDA=1; '
+                  'classification does without')
 
 
 def machine(work_dir: str) -> Iterator[dict]:

@@ -35,7 +35,7 @@ class SanityRunHook(Hook):
     same bit for bit. Left out on a resume and where a user's loop or hook may
     prepare the validation. An error that went through a user's code is a
     warning, for that code may need results of the training, or allow one
-    instance only.
+    instance only; so is a lack of GPU memory for the second model.
 
     Raises:
         RuntimeError: on all ranks, from an error on one of them.
@@ -104,7 +104,7 @@ def _error(runner, warnings: list) -> Exception | None:
 
 
 def _why_uncertain(error: Exception) -> str:
-    """Why a later validation may have no such error, '' if it will."""
+    """Why a later validation may have no such error, '' if it will have it."""
     if isinstance(error, torch.cuda.OutOfMemoryError):
         return 'a second model is in memory only now'
     if user_code.is_of_user(error):

@@ -315,8 +315,8 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     @property
     def passes(self) -> int:
         """Complete passes over the data before the current batch."""
-        # 0: fewer samples than a batch, of an endless sampler.
-        return max(self.batches - 1, 0) // (len(self._loader) or 1)
+        length = len(self._loader)  # 0: an endless sampler, few samples
+        return max(self.batches - 1, 0) // length if length else 0
 
     def _next(self) -> Any:
         """The next batch, maybe of an iterator that a hook has set."""

@@ -329,11 +329,9 @@ def _calls() -> dict:
            for kind in ('date', 'datetime', 'time', 'timedelta')},
         'builtins.complex': complex,
         'builtins.slice': _slice,
-        'builtins.bytes': lambda: b'',  # how protocol 2 writes that
+        'builtins.bytes': _no_bytes,
         'builtins.getattr': _known_method,
-        # For ``dataset_meta``, if a config sets metainfo.
-        'mmengine.config.config.ConfigDict':
-        lambda content: _of_type(content, dict),
+        'mmengine.config.config.ConfigDict': _plain_dict,
         '_codecs.encode': _encode,
         'numpy.dtype': _plain_type,
         # numpy 1 calls its module numpy.core, numpy 2 numpy._core.
@@ -463,6 +461,16 @@ def _moment(kind: str, *parts) -> str:
     """A date or time as text."""
     return str(getattr(datetime, kind)(
         *(_of_type(part, bytes, int) for part in parts)))
+
+
+def _plain_dict(content: dict) -> dict:
+    """For ``dataset_meta``, if a config sets metainfo."""
+    return _of_type(content, dict)
+
+
+def _no_bytes() -> bytes:
+    """How protocol 2 writes b''."""
+    return b''
 
 
 def _encode(text: str, encoding: str) -> bytes:

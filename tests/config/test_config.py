@@ -82,7 +82,7 @@ def test_broken_images_are_skipped_in_training_only(cfg, monkeypatch, whose):
     pipelines(cfg)[0].append(
         dict(type='TransformBroadcaster', transforms=[several]))
     C.use_intact_images(cfg)
-    assert pipelines(cfg)[0][-1]['transforms'] == [several]
+    assert several == dict(type='LoadImageFromFile')
     assert [t.type for t in loading] == [
         'LoadImageFromFile' if whose == 'user' else 'LoadIntactImageFromFile',
         'LoadImageFromFile', 'LoadImageFromFile']
