@@ -20,8 +20,8 @@ PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
 OTHERS = ('mmseg', 'mmrotate', 'mmpose')
 #: Files at the top that every folder may import.
-COMMON = {'config_path', 'lazy_exports', 'regular_file', 'supported',
-          'version'}
+COMMON = {'config_path', 'json_lines', 'lazy_exports', 'regular_file',
+          'supported', 'version'}
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 
 

@@ -1,21 +1,21 @@
 """The NSI of one network in memory, and on disk as JSON Lines.
 
 The first line of a file is the header; each further line has the rows of some
-samples. A file grows by whole lines, so a killed measurement loses at most its
-last line and continues from there. ``null`` is a number that is not finite:
+samples. A killed measurement loses at most its last line and continues from
+there. ``null`` is a number that is not finite:
 inf for an NSI, "no known gate" for a step size.
 """
 import json
 import math
-import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..json_lines import end_last_line, read_lines
 from .tns import (
     DEGREES,
     block_stiffness,
@@ -29,6 +29,9 @@ from .tns import (
 #: its step size (docs/stiffness.md).
 DEFINITIONS = ('residual', 'output', 'update')
 FORMAT = 'stepnet_mm stiffness record 1'
+WANTED = 'a stiffness record, its header and then rows,'
+ADVICE = ('delete that line and all later ones, and run the command that '
+          'wrote the file again')
 #: Keys of ``meta`` that may differ when a measurement continues.
 CHANGEABLE = ('name', 'config', 'date', 'versions', 'machine')
 
@@ -191,7 +194,11 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
         ValueError: if it is no record, a line is damaged, or it is unfinished
             and ``partial`` is not set.
     """
-    record = _parse(path, Path(path).read_bytes())
+    with open(path, 'rb') as file:
+        record = _read(file)
+    if record is None:
+        raise ValueError(f'{path}: expected {WANTED} got none; run the '
+                         'command that wrote the file again')
     found, wanted = len(record.nsi), record.header.samples
     if found != wanted and not partial:
         raise ValueError(
@@ -202,9 +209,7 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
 
 
 def begin_record(path, header: RecordHeader) -> int:
-    """Prepare a record for more rows; none in it is overwritten.
-
-    A last line without its end, which a kill leaves, is cut off.
+    """Prepare a record for more rows; no whole line of it is lost.
 
     Args:
         path (str | Path): the file; a missing one is made.
@@ -217,20 +222,15 @@ def begin_record(path, header: RecordHeader) -> int:
         ValueError: if it is no record, a line is damaged, or it is the record
             of another model or other data.
     """
-    path = Path(path)
-    text = path.read_bytes() if path.exists() else b''
-    first = _line(dict(format=FORMAT, **asdict(header)))
-    # No whole line, but it starts like a record: a header that a kill cut.
-    if b'\n' not in text and first.startswith(text[:len(FORMAT)]):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink():  # it may lead anywhere
-            path.unlink()
-        path.write_bytes(first)
-        return 0
-    record = _parse(path, text)
-    _refuse_other(path, header, record.header)
-    os.truncate(path, text.rfind(b'\n') + 1)
-    return len(record.nsi)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open(path, 'a+b') as file:
+        record = _read(file)
+        if record is not None:
+            _refuse_other(path, header, record.header)
+        end_last_line(file)
+        if record is None:
+            file.write(_line(dict(format=FORMAT, **asdict(header))))
+    return len(record.nsi) if record else 0
 
 
 def append_rows(path, first: int, nsi: Tensor, step: Tensor) -> None:
@@ -258,53 +258,40 @@ def _lists(table: Tensor) -> list:
             for row in table.tolist()]
 
 
-def _parse(path, text: bytes) -> StiffnessRecord:
-    """The whole lines of a file as a record."""
-    lines = text.split(b'\n')[:-1]
-    header = _header(path, lines[0] if lines else text)
-    empty = torch.zeros(0, len(header.blocks), dtype=torch.float64)
-    nsi, step, count = [empty], [empty], 0
-    for number, line in enumerate(lines[1:], 2):
-        rows = _rows(path, number, line, header, count)
-        nsi.append(rows[0])
-        step.append(rows[1])
-        count += len(rows[0])
-    return StiffnessRecord(header, torch.cat(nsi), torch.cat(step))
+def _read(file: BinaryIO) -> StiffnessRecord | None:
+    """The whole lines of a file as a record; None if it has none."""
+    headers: list[RecordHeader] = []
+    tables: list[tuple[Tensor, Tensor]] = []
 
-
-def _header(path, line: bytes) -> RecordHeader:
-    try:
-        fields = json.loads(line)
-        if fields.pop('format') != FORMAT:
+    def parse(_, fields: dict) -> None:
+        if headers:
+            first = sum(len(nsi) for nsi, _ in tables)
+            tables.append(_rows(fields, headers[0], first))
+        elif fields.pop('format') != FORMAT:
             raise ValueError('another format')
-        return RecordHeader(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError,
-            RecursionError) as error:
-        raise ValueError(
-            f'{path}: expected a stiffness record, whose first line is its '
-            f'header, got {line[:60]!r} ({error}); make one with '
-            'tools/analysis/measure_stiffness.py') from None
+        else:
+            headers.append(RecordHeader(**fields))
+            tables.append((empty := torch.zeros(
+                0, len(headers[0].blocks), dtype=torch.float64), empty))
+
+    read_lines(file, parse, WANTED, ADVICE)
+    return StiffnessRecord(headers[0], *map(torch.cat, zip(*tables))
+                           ) if headers else None
 
 
-def _rows(path, number, line: bytes, header, first: int) -> tuple:
+def _rows(found: dict, header: RecordHeader, first: int) -> tuple:
     """NSI and step size of one line, the samples from ``first`` on."""
-    try:
-        found = json.loads(line)
-        # A null becomes NaN.
-        nsi, step = (np.array(found[key], float) for key in ('nsi', 'step'))
-        nsi[np.isnan(nsi)] = np.inf
-        if (found['first'] == first
-                and nsi.shape == step.shape == (len(nsi), len(header.blocks))
-                and 0 < len(nsi) <= header.samples - first
-                and (nsi >= 0).all()):
-            return torch.from_numpy(nsi), torch.from_numpy(step)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        pass
-    raise ValueError(
-        f'{path}: expected rows of {header.samples} samples from {first} on '
-        f'with an NSI from 0 on for each of {len(header.blocks)} blocks, got '
-        f'others in line {number}; delete it and all later lines and run the '
-        'command that wrote the file again')
+    # A null becomes NaN.
+    nsi, step = (np.array(found[key], float) for key in ('nsi', 'step'))
+    nsi[np.isnan(nsi)] = np.inf
+    if not (found['first'] == first
+            and nsi.shape == step.shape == (len(nsi), len(header.blocks))
+            and 0 < len(nsi) <= header.samples - first
+            and (nsi >= 0).all()):
+        raise ValueError(
+            f'not rows of {header.samples} samples from {first} on with an '
+            f'NSI from 0 on for each of {len(header.blocks)} blocks')
+    return torch.from_numpy(nsi), torch.from_numpy(step)
 
 
 def _refuse_other(path, header: RecordHeader, there: RecordHeader) -> None:

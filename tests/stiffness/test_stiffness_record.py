@@ -72,10 +72,11 @@ def test_a_record_comes_back_bit_for_bit(path):
         500, meta=dict(header().meta, shape=[3, 32]))
 
 
-def test_a_cut_last_line_is_dropped_and_measured_again(half):
-    whole = half.read_bytes()
+@pytest.mark.parametrize('length', [4, 60, -2])
+def test_a_cut_last_line_is_dropped_and_measured_again(half, length):
     kept = read_stiffness_record(half, partial=True).nsi[:1]
-    half.write_bytes(whole[:-1])
+    *lines, last = half.read_bytes().splitlines(keepends=True)
+    half.write_bytes(b''.join([*lines, last[:length]]))
     assert torch.equal(read_stiffness_record(half, partial=True).nsi, kept)
     assert begin_record(half, header()) == 1
     append_rows(half, 1, table(3, 5.), table(3))
@@ -84,12 +85,32 @@ def test_a_cut_last_line_is_dropped_and_measured_again(half):
     assert (record.nsi[1:] >= 5).all()
 
 
-@pytest.mark.parametrize('length', [0, 40, -1])
+@pytest.mark.parametrize('edit', [
+    bytes.strip, lambda text: text.replace(b'\n', b'\r'),
+    lambda text: text.replace(b'\n', b'\r\n'),
+    lambda text: text.strip().replace(b'\n', b'\n \r'),
+    lambda text: b'\xef\xbb\xbf' + text])
+def test_line_ends_of_an_editor_lose_nothing(half, edit):
+    there = read_stiffness_record(half, partial=True)
+    half.write_bytes(edit(half.read_bytes()))
+    assert begin_record(half, header()) == 2
+    append_rows(half, 2, table(2), table(2))
+    assert torch.equal(read_stiffness_record(half).nsi[:2], there.nsi)
+
+
+@pytest.mark.parametrize('text', [b'{', b'other', b'{"a": {', b'[]\r'])
+def test_what_is_no_record_is_not_overwritten(path, text):
+    path.parent.mkdir()
+    path.write_bytes(text)
+    refused(path, 'plain.jsonl: .* in line 1')
+
+
+@pytest.mark.parametrize('length', [0, 40, -2])
 def test_a_cut_header_is_written_again(path, length):
     begin_record(path, header())
     whole = path.read_bytes()
     path.write_bytes(whole[:length])
-    with pytest.raises(ValueError, match='stiffness record|4 samples, got 0'):
+    with pytest.raises(ValueError, match='header and then rows, got none'):
         read_stiffness_record(path)
     later = header(meta=dict(header().meta, date='Tuesday'))
     assert begin_record(path, later) == 0
@@ -106,6 +127,7 @@ ROWS = [[1., 2., 3.]]
     dict(first=0, nsi=[], step=[]),
     dict(first=0, nsi=[[1., 2., -.5]], step=ROWS),
     dict(first=0, nsi=5 * ROWS, step=5 * ROWS),
+    dict(first=0, nsi=[[1., NAN, 2.]], step=ROWS),
 ])
 def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
     lines = half.read_bytes().split(b'\n')
@@ -157,10 +179,3 @@ def test_the_header_of_a_recorder():
         found=[SimpleNamespace(stage=stage) for stage in (1, 3, 4)])
     assert RecordHeader.of(recorder, 7, name='plain') == RecordHeader(
         'output', ['layer3.1'], [3], [1], 7, dict(name='plain'), stages=4)
-
-
-def test_a_link_is_replaced(path, tmp_path):
-    path.parent.mkdir()
-    path.symlink_to(tmp_path / 'elsewhere')
-    begin_record(path, header())
-    assert not path.is_symlink() and not (tmp_path / 'elsewhere').exists()

@@ -1,4 +1,5 @@
 """A training's log; records are whole lines of runs that compare."""
+import itertools
 import json
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,11 +37,39 @@ def test_a_line_that_a_kill_cut_is_no_record(path):
     b'[]', b'{"format": "other"}', *(json.dumps(dict(
         {'format': 'stepnet_mm study record 1'}, **fields)).encode()
         for fields in (dict(study='s'), dict(vars(RECORD), last=None),
-                       dict(vars(RECORD), seed='0')))])
+                       dict(vars(RECORD), seed='0'),
+                       dict(vars(RECORD), seed=True),
+                       dict(vars(RECORD), cpu_seconds=False),
+                       dict(vars(RECORD), last=float('nan')),
+                       dict(vars(RECORD), test=dict(a=-inf)))),
+    json.dumps(dict(format='stepnet_mm study record 1', **vars(RECORD))
+               ).encode().replace(b'50.0', b'1e999')],
+    ids=itertools.count())
 def test_a_broken_line_within_is_named(path, line):
     path.write_bytes(line + b'\n' + path.read_bytes())
     with pytest.raises(ValueError, match='s.jsonl: .*in line 1,'):
         read_records(path)
+
+
+@pytest.mark.parametrize('edit', [
+    bytes.strip, lambda text: text.replace(b'\n', b'\r'),
+    lambda text: b'\xef\xbb\xbf' + text.replace(b'\n', b'\r\n\n')])
+def test_line_ends_of_an_editor_lose_no_run(path, edit):
+    runs = [RECORD, *(replace(RECORD, seed=seed) for seed in (1, 2))]
+    append_record(path, runs[1])
+    path.write_bytes(edit(path.read_bytes()))
+    assert read_records(path) == runs[:2]
+    append_record(path, runs[2])
+    assert read_records(path) == runs
+
+
+@pytest.mark.parametrize('text', [b'note', b'{"a": 1,}', b'{"a": {'])
+def test_a_last_line_that_no_kill_left_is_refused(path, text):
+    whole = path.read_bytes() + text
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match='s.jsonl: .* line 2'):
+        append_record(path, replace(RECORD, seed=1))
+    assert path.read_bytes() == whole
 
 
 @pytest.mark.parametrize('fields, message', [

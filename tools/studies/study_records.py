@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from math import inf
-from pathlib import Path
 
 from config_digests import config_digest, digest
 from study_file import StudyRun
 
+from stepnet_mm.json_lines import end_last_line, read_lines
 from stepnet_mm.utils.file_lock import file_lock, lock_beside
 
 FORMAT = 'stepnet_mm study record 1'
@@ -41,8 +41,9 @@ class StudyRecord:
     date: str = ''
 
     def __post_init__(self):
-        wrong = [f.name for f in fields(self)
-                 if not isinstance(getattr(self, f.name), f.type)]
+        values = ((f, getattr(self, f.name)) for f in fields(self))
+        wrong = [f.name for f, value in values if not isinstance(value, f.type)
+                 or isinstance(value, bool) and f.type is not bool]
         if wrong or self.diverged != (self.last is None):
             raise ValueError(f'expected the fields of a run, got {wrong} of '
                              'another type, or no last; run it again')
@@ -92,8 +93,7 @@ def append_record(path, record: StudyRecord) -> None:
     with file_lock(lock_beside(path), wait=inf), open(path, 'a+b') as file:
         check_comparable([*located_records(path),
                           (f'{path}: a new line', record)])
-        file.seek(0)
-        file.truncate(file.read().rfind(b'\n') + 1)
+        end_last_line(file)
         file.write(line.encode() + b'\n')
         file.flush()
         os.fsync(file.fileno())
@@ -126,21 +126,17 @@ def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
 def located_records(path) -> list[tuple[str, StudyRecord]]:
     """The records of a file, each with its place in it for messages.
 
-    A file that is not there has none. A last line without its end, which a
-    kill leaves, is left out.
+    A file that is not there has none.
     """
-    path, found = Path(path), []
-    lines = path.read_bytes().split(b'\n')[:-1] if path.exists() else []
-    for number, line in enumerate(lines, 1):
-        try:
-            content = json.loads(line)
-            if content.pop('format') != FORMAT:
-                raise ValueError('another format')
-            found.append((f'{path}: line {number}', StudyRecord(**content)))
-        except (ValueError, KeyError, TypeError, AttributeError,
-                RecursionError) as error:
-            raise ValueError(
-                f'{path}: expected a record of a run in line {number}, got '
-                f'{line[:60]!r} ({error!r:.100}); delete the line, and '
-                'tools/study.sh makes it again') from None
-    return found
+    def parse(number: int, content: dict) -> tuple[str, StudyRecord]:
+        if content.pop('format') != FORMAT:
+            raise ValueError('another format')
+        return f'{path}: line {number}', StudyRecord(**content)
+
+    try:
+        with open(path, 'rb') as file:
+            return read_lines(
+                file, parse, 'a record of a run',
+                'delete that line, and tools/study.sh makes it again')
+    except FileNotFoundError:
+        return []
