@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..utils.files import written_whole
+from ..utils.log_folders import log_folders
 from ..utils.precision import float32_or_wider
 
 #: What the header of a file of ours says.
@@ -236,13 +237,15 @@ def _files_of_runs(work_dir) -> dict[str, list[Path]]:
         if iteration.isdecimal():
             starts.setdefault(name, {}).setdefault(
                 path.parent, {})[int(iteration)] = path
-    return {name: _joined(starts[name]) for name in sorted(starts)}
+    order = log_folders(work_dir)
+    return {name: _joined([
+        starts[name].get(folder / 'attention', {}) for folder in order])
+            for name in sorted(starts)}
 
 
-def _joined(starts: dict[Path, dict[int, Path]]) -> list[Path]:
+def _joined(starts: list[dict[int, Path]]) -> list[Path]:
     """By iteration; a start's own first one ends what was before it."""
     files: dict[int, Path] = {}
-    for folder in sorted(starts):
-        own = starts[folder]
+    for own in filter(None, starts):
         files = {**{i: files[i] for i in files if i < min(own)}, **own}
     return [files[iteration] for iteration in sorted(files)]

@@ -8,7 +8,14 @@ from math import inf
 import pytest
 import study_records
 from made_study import diverged_run, made_run
-from study_outcome import epochs_of, is_trained, trained_with
+from study_outcome import (
+    add_times,
+    epochs_of,
+    is_trained,
+    record_of,
+    times_of,
+    trained_with,
+)
 from study_records import append_record, read_records
 
 from stepnet_mm.utils.file_lock import lock_beside
@@ -137,6 +144,38 @@ def test_epochs_are_those_of_training_and_validation(
     start(tmp_path, 1, scalars=first)
     start(tmp_path, 2, scalars=second)
     assert epochs_of(tmp_path) == found
+
+
+def test_an_epoch_that_ran_again_counts_as_its_last_start_logged_it(tmp_path):
+    """Also if that start's clock was behind, as of another time zone."""
+    rows = [dict(loss=i, epoch=n, iter=n, step=n)
+            for i, n in enumerate((1, 2, 2, 3))]
+    start(tmp_path, 2, scalars=rows[:2])
+    start(tmp_path, 1, scalars=rows[2:])
+    assert [epoch['loss'] for epoch in epochs_of(tmp_path)] == [0, 2, 3]
+
+
+@pytest.mark.parametrize('text', [
+    '', '[1]', '{"cpu_seconds": 1.5', '{"cpu_seconds": NaN}', '{}',
+    '{"cpu_seconds": 1, "wall_seconds": "1"}'])
+def test_damaged_times_begin_anew_with_a_line(make_runs, capsys, text):
+    run, = make_runs()
+    add_times(run, cpu_seconds=1., wall_seconds=2.)
+    assert not capsys.readouterr().err
+    run.times_file.write_text(text)
+    add_times(run, cpu_seconds=3., wall_seconds=4.)
+    assert 'times.json: expected seconds' in capsys.readouterr().err
+    assert times_of(run) == dict(cpu_seconds=3., wall_seconds=4.)
+
+
+def test_a_damaged_result_of_a_tool_is_named(make_runs):
+    run, = make_runs()
+    run.ablation_file.parent.mkdir(parents=True)
+    run.ablation_file.write_text('{"metrics": ')
+    start(run.folder, 1, scalars=[{'accuracy/top1': 1., 'data_time': 1.,
+                                   'step': 2}])
+    with pytest.raises(ValueError, match='steps.json: .*delete the file'):
+        record_of(run)
 
 
 def test_commit_device_and_machine_are_those_of_the_starts_that_trained(

@@ -73,7 +73,7 @@ def test_records_of_one_definition_are_shown(
     # A measurement that was cut, and is not shown.
     cut = write_record(f'{work_dir.name}/b', torch.rand(8, 3),
                        definition='update', **blocks)
-    cut.write_text(cut.read_text()[:-1])
+    cut.write_text(cut.read_text()[:-2])
     tool('analysis/plot', 'report', work_dir)
     page = (work_dir / 'report.html').read_text()
     assert '<h1>Neural stiffness of resnet20_plain</h1>' in page

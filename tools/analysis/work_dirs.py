@@ -1,10 +1,12 @@
 """What a work dir has: stiffness records, and what was logged."""
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
 from stepnet_mm.utils.files import parse_line
+from stepnet_mm.utils.log_folders import log_folders
 
 
 def method_of(name: str) -> str:
@@ -40,7 +42,8 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
     """The last value of a run's metric in ``scalars.json``, and its TNS.
 
     TNS, by a key of :func:`summarize_tns`, is that of the newest record
-    ``*.jsonl`` of one definition (:func:`of_one_definition`).
+    ``*.jsonl`` of one definition (:func:`of_one_definition`); of those of one
+    day that of the checkpoint that was trained longest.
 
     Returns:
         dict: ``name``, ``metric``, ``tns``; ``source``, the file of TNS; and
@@ -55,7 +58,7 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
             f'{work_dir}: expected a number {metric!r} in a '
             '<run>/vis_data/scalars.json, got none; name another --metric')
     paths = of_one_definition(work_dir.glob('*.jsonl'), definition, work_dir)
-    path = max(paths, key=lambda path: path.stat().st_mtime)
+    *_, path = max((*_age(path), path) for path in paths)
     record = read_stiffness_record(path)
     meta = record.header.meta
     kind = 'start' if meta.get('checkpoint') == 'none' else 'trained'
@@ -64,6 +67,14 @@ def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
         tns=record.tns_summary()[statistic], source=path.name,
         definition=f'{record.header.definition}, {kind} network, '
         f'{meta.get("dataset", "unknown data")}')
+
+
+def _age(path: Path) -> tuple:
+    """What orders records; a copy may have lost the times of its files."""
+    meta = read_stiffness_record(path, partial=True).header.meta
+    trained = re.findall(r'\d+', Path(str(meta.get('checkpoint'))).stem)
+    return (str(meta.get('date', '')), int([0, *trained][-1]),
+            path.stat().st_mtime)
 
 
 def read_stiffness_curves(work_dir: Path) -> dict[str, list[dict]]:
@@ -91,15 +102,19 @@ def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
     Others are passed over, such as a line that a kill cut. Of a start these
     are the lines before the first step of a later one.
     """
-    starts = {}
-    for path in work_dir.glob('*/vis_data/*.json'):
-        texts = path.read_bytes().splitlines() if path.stem == name else []
+    found: list[dict] = []
+    most = 0
+    for folder in log_folders(work_dir):
+        path = folder / 'vis_data' / f'{name}.json'
+        texts = path.read_bytes().splitlines() if path.is_file() else []
         lines = [parse_line(text) or {} for text in texts]
         if rows := [line for line in lines if _is_number(line, key)
                     and _is_number(line, 'step')]:
-            starts[path] = rows
-    found: list[dict] = []
-    for path in sorted(starts):
-        first = starts[path][0]['step']
-        found = [row for row in found if row['step'] < first] + starts[path]
+            most = max(most, rows[-1]['step'])
+            found = [row for row in found
+                     if row['step'] < rows[0]['step']] + rows
+    if found and found[-1]['step'] < most:
+        print(f'{work_dir}: the last start, begun anew or from an older '
+              f'checkpoint, logged {key} up to step {found[-1]["step"]}; what '
+              f'earlier ones logged up to {most} is left out', file=sys.stderr)
     return found

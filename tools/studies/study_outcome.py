@@ -2,6 +2,7 @@
 import json
 import math
 import re
+import sys
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
@@ -21,8 +22,11 @@ from stepnet_mm.utils.files import (
     read_pointer,
     written_whole,
 )
+from stepnet_mm.utils.log_folders import log_folders
 from stepnet_mm.utils.provenance import today, versions
 
+#: Of a run that was not begun.
+TIMES = dict(cpu_seconds=0., wall_seconds=0.)
 #: Line of a log with commit, device or machine, and the value without one.
 MADE_WITH = dict(
     commit=(r'INFO - stepnet_mm: \d\S*, (\S+)$', 'unknown'),
@@ -34,7 +38,7 @@ def record_of(run: StudyRun) -> StudyRecord:
     """The record of a run that is trained and measured, or diverged."""
     record = replace(
         planned(run), epochs=epochs_of(run.folder), versions=versions(),
-        date=today(), **trained_with(run.folder), **_read(run.times_file))
+        date=today(), **trained_with(run.folder), **times_of(run))
     if has_diverged(run):
         return record
     values = evaluations(run)
@@ -129,10 +133,23 @@ def test_of(run: StudyRun) -> dict[str, float | None]:
 
 def add_times(run: StudyRun, **seconds: float) -> None:
     """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
-    before = _read(run.times_file)
+    before = times_of(run)
     with written_whole(run.times_file) as file:
-        file.write(json.dumps({key: before.get(key, 0.) + value for key, value
+        file.write(json.dumps({key: before[key] + value for key, value
                                in seconds.items()}).encode())
+
+
+def times_of(run: StudyRun) -> dict[str, float]:
+    """Those of :func:`add_times`; 0 where the file is damaged."""
+    path = run.times_file
+    there = (parse_line(path.read_bytes()) or {}) if path.exists() else TIMES
+    found = {key: there.get(key) for key in TIMES}
+    if all(type(value) in (int, float) and 0 <= value < math.inf
+           for value in found.values()):
+        return found
+    print(f'{path}: expected seconds by {[*TIMES]}, got {there!r:.100}; they '
+          'are counted anew from 0', file=sys.stderr)
+    return TIMES
 
 
 def _stiffness(path: Path) -> dict[str, Any]:
@@ -150,7 +167,11 @@ def _stiffness(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     """The JSON of a tool, {} where it was not run."""
-    return json.loads(path.read_text()) if path.exists() else {}
+    content = parse_line(path.read_bytes()) if path.exists() else {}
+    if content is None:
+        raise ValueError(f'{path}: expected a JSON object, got another text; '
+                         'delete the file, and it is made again')
+    return content
 
 
 def _rounded(numbers: dict[str, float | None]) -> dict[str, float | None]:
@@ -173,11 +194,9 @@ def epochs_of(folder: Path) -> list[dict]:
         that counts iterations, each one that was evaluated, by its number;
         its ``loss`` is what was logged there, a mean over the last ones.
     """
-    starts = {path: _lines(path)
-              for path in folder.glob('*_*/vis_data/scalars.json')}
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in chain.from_iterable(starts[path] for path in sorted(starts)):
+    for line in chain.from_iterable(map(_lines, log_folders(folder))):
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
             if 'loss' in line:
@@ -192,9 +211,11 @@ def epochs_of(folder: Path) -> list[dict]:
             for number in sorted(numbers)]
 
 
-def _lines(path: Path) -> list[dict]:
-    """The lines of a log with numbers alone."""
-    lines = (parse_line(text) or {} for text in path.read_bytes().splitlines())
+def _lines(folder: Path) -> list[dict]:
+    """The lines of a start's log with numbers alone."""
+    path = folder / 'vis_data/scalars.json'
+    texts = path.read_bytes().splitlines() if path.is_file() else []
+    lines = (parse_line(text) or {} for text in texts)
     return [line for line in lines if all(
         isinstance(value, float)
         or isinstance(value, int) and abs(value) < 2**63
@@ -204,7 +225,7 @@ def _lines(path: Path) -> list[dict]:
 def trained_with(folder: Path) -> dict[str, str]:
     """``commit``, ``device`` and ``machine`` of a run, several joined by +."""
     texts = [path.read_text(errors='replace')
-             for path in sorted(folder.glob('*_*/*.log'))]
+             for start in log_folders(folder) for path in start.glob('*.log')]
     # A start that logged no iteration trained nothing that counts.
     texts = [text for text in texts if '(train)' in text] or texts
     return {
