@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 RESUMED = re.compile(rb' resumed epoch: \d+, iter: (\d+)')
-#: In JSON, of a training; of a TNSHook, which logs by iteration.
-PLACES = rb'"iter": (\d+)[,}]', rb'"step": (\d+)[,}]'
+ITERATION, STEP = (re.compile(rb'"%b": (\d+)[,}]' % key)
+                   for key in (b'iter', b'step'))
 
 
 class Start(NamedTuple):
@@ -56,10 +56,15 @@ def _starts(folders: list[Path]) -> list[Start]:
 
 def _places(folder: Path) -> list[int]:
     """The iterations that a start logged something of."""
-    text = b''.join(
-        path.read_bytes() for path in folder.glob('vis_data/*.json'))
-    found = next(filter(None, (re.findall(key, text) for key in PLACES)), [])
-    return sorted({*map(int, found)})
+    own, others = b'', b''
+    for path in folder.glob('vis_data/*.json'):
+        if path.stem in ('scalars', folder.name):  # mmengine's
+            own += path.read_bytes()
+        else:
+            others += path.read_bytes()
+    found = ITERATION.findall(own) + STEP.findall(others)
+    # A step of an evaluation may be an epoch.
+    return sorted({*map(int, found or STEP.findall(own))})
 
 
 def _begin(folder: Path, places: list[int]) -> int:

@@ -19,8 +19,9 @@ def begin(work_dir, name, steps, resumed=None, log=True):
     for file in (name, 'scalars') if steps else ():
         (vis_data / f'{file}.json').write_text(''.join(
             json.dumps(dict(loss=.5, iter=step, step=step)) + '\r\n'
-            for step in steps) + '{"iter": 900')
-    (vis_data / 'stiffness.json').write_text('{"step": 7}\n')
+            for step in steps) + '{"accuracy/top1": 1., "step": 2}\n'
+                                              '{"iter": 900')
+    (vis_data / 'stiffness.json').write_text(f'{{"step": {resumed}}}\n')
 
 
 @pytest.mark.parametrize('starts', [
