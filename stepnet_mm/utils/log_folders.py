@@ -1,9 +1,12 @@
 """The starts of a training, each of which logs into a folder of its own."""
 import re
+from collections.abc import Iterator
 from itertools import chain, groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
+
+from .files import parse_line
 
 RESUMED = re.compile(rb' resumed epoch: \d+, iter: (\d+)')
 ITERATION, STEP = (re.compile(rb'"%b": (\d+)[,}]' % key)
@@ -37,6 +40,18 @@ def log_folders(work_dir) -> list[Path]:
         found.append(min(same, key=attrgetter('end')) if begin else ready[0])
         left.remove(found[-1])
     return [start.folder for start in found]
+
+
+def logged(work_dir, name: str) -> Iterator[list[dict]]:
+    """The lines of ``vis_data/<name>.json``, of each start in turn.
+
+    Others than JSON objects are passed over, such as one that a kill cut.
+    """
+    for folder in log_folders(work_dir):
+        path = folder / 'vis_data' / f'{name}.json'
+        if path.is_file():
+            yield [*filter(None, map(
+                parse_line, path.read_bytes().splitlines()))]
 
 
 def _waits(start: Start, found: list[Start], left: list[Start]) -> bool:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
-from stepnet_mm.utils.files import parse_line
-from stepnet_mm.utils.log_folders import log_folders
+from stepnet_mm.utils.log_folders import logged
 
 
 def method_of(name: str) -> str:
@@ -99,15 +98,11 @@ def _is_number(line: dict, key: str) -> bool:
 def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
     """The lines of a log, of all starts, with a step and a number under a key.
 
-    Others are passed over, such as a line that a kill cut. Of a start these
-    are the lines before the first step of a later one.
+    Of a start these are the lines before the first step of a later one.
     """
     found: list[dict] = []
     most = 0
-    for folder in log_folders(work_dir):
-        path = folder / 'vis_data' / f'{name}.json'
-        texts = path.read_bytes().splitlines() if path.is_file() else []
-        lines = [parse_line(text) or {} for text in texts]
+    for lines in logged(work_dir, name):
         if rows := [line for line in lines if _is_number(line, key)
                     and _is_number(line, 'step')]:
             most = max(most, rows[-1]['step'])

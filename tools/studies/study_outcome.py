@@ -22,7 +22,7 @@ from stepnet_mm.utils.files import (
     read_pointer,
     written_whole,
 )
-from stepnet_mm.utils.log_folders import log_folders
+from stepnet_mm.utils.log_folders import log_folders, logged
 from stepnet_mm.utils.provenance import today, versions
 
 #: Of a run that was not begun.
@@ -143,10 +143,9 @@ def times_of(run: StudyRun) -> dict[str, float]:
     """Those of :func:`add_times`; 0 where the file is damaged."""
     path = run.times_file
     there = (parse_line(path.read_bytes()) or {}) if path.exists() else TIMES
-    found = {key: there.get(key) for key in TIMES}
-    if all(type(value) in (int, float) and 0 <= value < math.inf
-           for value in found.values()):
-        return found
+    if all(type(there.get(key)) in (int, float)
+           and 0 <= there[key] < math.inf for key in TIMES):
+        return {key: there[key] for key in TIMES}
     print(f'{path}: expected seconds by {[*TIMES]}, got {there!r:.100}; they '
           'are counted anew from 0', file=sys.stderr)
     return TIMES
@@ -196,7 +195,8 @@ def epochs_of(folder: Path) -> list[dict]:
     """
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in chain.from_iterable(map(_lines, log_folders(folder))):
+    for line in filter(_is_of_numbers, chain.from_iterable(
+            logged(folder, 'scalars'))):
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
             if 'loss' in line:
@@ -211,15 +211,10 @@ def epochs_of(folder: Path) -> list[dict]:
             for number in sorted(numbers)]
 
 
-def _lines(folder: Path) -> list[dict]:
-    """The lines of a start's log with numbers alone."""
-    path = folder / 'vis_data/scalars.json'
-    texts = path.read_bytes().splitlines() if path.is_file() else []
-    lines = (parse_line(text) or {} for text in texts)
-    return [line for line in lines if all(
-        isinstance(value, float)
-        or isinstance(value, int) and abs(value) < 2**63
-        for value in line.values())]
+def _is_of_numbers(line: dict) -> bool:
+    return all(isinstance(value, float)
+               or isinstance(value, int) and abs(value) < 2**63
+               for value in line.values())
 
 
 def trained_with(folder: Path) -> dict[str, str]:
