@@ -91,10 +91,6 @@ def read_stiffness_curves(work_dir: Path) -> dict[str, list[dict]]:
     return curves
 
 
-def _is_number(line: dict, key: str) -> bool:
-    return type(line.get(key)) in (int, float)
-
-
 def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
     """The lines of a log, of all starts, with a step and a number under a key.
 
@@ -103,8 +99,8 @@ def _logged(work_dir: Path, name: str, key: str) -> list[dict]:
     found: list[dict] = []
     most = 0
     for lines in logged(work_dir, name):
-        if rows := [line for line in lines if _is_number(line, key)
-                    and _is_number(line, 'step')]:
+        if rows := [line for line in lines if {
+                type(line.get(k)) for k in (key, 'step')} <= {int, float}]:
             most = max(most, rows[-1]['step'])
             found = [row for row in found
                      if row['step'] < rows[0]['step']] + rows
