@@ -61,6 +61,7 @@ def set_data_root(cfg: Config, root: str) -> None:
     Raises:
         ValueError: if the config names no ``data_root``.
     """
+    root = osp.expanduser(root)
     # A retriever's gallery is a data loader of the model.
     parts = loaders_of(cfg), (cfg.get('model') or {}).get('prototype')
     datasets = [node for node in all_dicts(parts) if 'data_root' in node]

@@ -1,6 +1,6 @@
 """Datasets, image loading that skips broken files, and mini-COCO.
 
-May import: no other folder.
+May import: utils.
 """
 from ..lazy_exports import lazy_exports
 

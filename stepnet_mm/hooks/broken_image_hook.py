@@ -5,7 +5,8 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
-from ..datasets.broken_images import broken_images, name_broken_images
+from ..datasets.broken_images import broken_images
+from ..utils.data_errors import in_a_line, name_samples
 from ..utils.hook_helpers import loop_loaders
 
 
@@ -29,14 +30,14 @@ class BrokenImageHook(Hook):
         self._before, self._seen = broken_images(), Counter()
 
     def before_val(self, runner) -> None:
-        """Have the validation name an image that does not decode."""
+        """Have the validation name a file that cannot be loaded."""
         for loader in loop_loaders(runner.val_loop):
-            name_broken_images(loader.dataset)
+            name_samples(loader, 'val_dataloader')
 
     def before_test(self, runner) -> None:
-        """Have the test name an image that does not decode."""
+        """Have the test name a file that cannot be loaded."""
         for loader in loop_loaders(runner.test_loop):
-            name_broken_images(loader.dataset)
+            name_samples(loader, 'test_dataloader')
 
     def after_train_epoch(self, runner, metrics=None) -> None:
         """Report the images skipped so far, where there are further ones."""
@@ -44,7 +45,7 @@ class BrokenImageHook(Hook):
         counts: Counter[str] = sum(dist.all_gather_object(own), Counter())
         if counts != self._seen:
             self._seen = counts
-            named = ', '.join(f'{path} ({n}x)'
+            named = ', '.join(f'{in_a_line(path)} ({n}x)'
                               for path, n in sorted(counts.items()))
             runner.logger.warning(
                 f'{len(counts)} unreadable images were skipped in training '

@@ -4,6 +4,7 @@ import os.path as osp
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from math import isfinite
 
 from ..utils.hook_helpers import loop_loaders
 
@@ -88,8 +89,14 @@ def _of_file(dataset) -> Iterator[str]:
                'says')
     rows = content.get('annotations', ())
     bad = [row.get('id') for row in rows if len(row.get('bbox') or ()) == 4
-           and (min(row['bbox'][2:]) < 1 or row.get('area', 1) <= 0)]
+           and not _is_whole(row['bbox'], row.get('area', 1))]
     if bad:
-        yield (f'ann_file: expected boxes of 1 px or more and areas above 0, '
-               f'got {len(bad)} of {len(rows)} others, annotations {bad[:5]}; '
-               'mmdet leaves them out of the training')
+        yield (f'ann_file: expected finite boxes of 1 px or more and areas '
+               f'above 0, got {len(bad)} of {len(rows)} others, annotations '
+               f'{bad[:5]}; mmdet leaves them out of the training, or clips '
+               'what is infinite')
+
+
+def _is_whole(box: list, area: float) -> bool:
+    """Whether a box and its area are numbers above 0."""
+    return all(map(isfinite, (*box, area))) and min(box[2:]) >= 1 and area > 0

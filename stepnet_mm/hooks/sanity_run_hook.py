@@ -10,9 +10,11 @@ from mmengine import dist
 from mmengine.evaluator import BaseMetric, Evaluator
 from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
+from torch.utils.data import DataLoader
 
 from ..recording.probe import kept_state
 from ..utils import user_code
+from ..utils.data_errors import DataError, name_samples
 from ..utils.hook_helpers import unwrap
 from .data_warnings import data_warnings
 from .tns_metric import TNSMetricHook
@@ -32,10 +34,11 @@ class SanityRunHook(Hook):
 
     Loader and metrics are built anew from the config, the model is a copy, no
     hook is called and the random generators are set back: the training is the
-    same bit for bit. Left out on a resume and where a user's loop or hook may
-    prepare the validation. An error that went through a user's code is a
-    warning, for that code may need results of the training, or allow one
-    instance only; so is a lack of GPU memory for the second model.
+    same bit for bit. Left out on a resume and where a user's loop or hook, or
+    data that the model holds, may prepare the validation. An error that went
+    through a user's code is a warning, for that code may need results of the
+    training, or allow one instance only; so is a lack of GPU memory for the
+    second model.
 
     Raises:
         RuntimeError: on all ranks, from an error on one of them.
@@ -70,10 +73,18 @@ def _stands_for_validation(runner) -> bool:
             and type(runner.val_evaluator) is Evaluator
             and getattr(loop, 'val_begin', 1) <= last
             and isinstance(cfg.get('val_dataloader'), dict)
-            and not cfg.get('compile')
+            and not cfg.get('compile') and not _has_data(runner.model)
             and all(getattr(hook, name) is getattr(Hook, name)
                     for hook in others for name in dir(Hook)
                     if name.startswith(PREPARING)))
+
+
+def _has_data(model) -> bool:
+    """Whether a model reads data of its own, as a retriever's gallery."""
+    return any(isinstance(part, DataLoader)
+               or isinstance(part, dict) and 'dataset' in part
+               for module in model.modules()
+               for part in vars(module).values())
 
 
 def _error(runner, warnings: list) -> Exception | None:
@@ -113,6 +124,9 @@ def _why_uncertain(error: Exception) -> str:
 
 
 def _text(error: Exception) -> str:
+    if isinstance(error, DataError):
+        # A worker sends its traceback too.
+        return f'sanity run, {str(error).strip().rpartition("DataError: ")[2]}'
     names = user_code.functions_in(error)
     key = ('model' if 'val_step' in names else
            'val_evaluator' if {'process', 'build_evaluator'} & names else
@@ -131,6 +145,7 @@ def _build_loop(runner, model) -> ValLoop:
     workers = min(1, cfg.val_dataloader.get('num_workers', 0))
     cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)
+    name_samples(loader, 'val_dataloader')
     # Some clear their folder as soon as they are built.
     evaluator = runner.build_evaluator(_without_written(cfg.val_evaluator))
     evaluator.metrics = [

@@ -7,6 +7,7 @@ import argparse
 import copy
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -32,7 +33,10 @@ from ..utils.command_line import (
     output_folder,
     positive,
 )
+from ..utils.data_errors import data_errors, name_samples
+from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
+from ..utils.user_code import functions_in
 from .distributed import init_distributed, stand_alone
 
 
@@ -177,12 +181,26 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
         runner = Runner.from_cfg(cfg)
     if isinstance(runner, Runner):
         runner.register_hook(OwnStateHook())
+        for name in ('train', 'val', 'test'):
+            ReplacedMethod(runner, f'build_{name}_loop',
+                           partial(_build_loop, f'{name}_dataloader'))
     for change in changes:
         runner.logger.info(change)
     if own and isinstance(runner, Runner) and is_first_rank():
         own.dump(os.path.join(runner.work_dir,
                               os.path.basename(cfg.filename)))
     return runner
+
+
+def _build_loop(key: str, build, *args, **kwargs):
+    """A loop, whose dataset may have errors."""
+    try:
+        return build(*args, **kwargs)
+    except Exception as error:
+        if 'build_dataloader' not in functions_in(error):
+            raise
+        with data_errors(key, 'dataset'):
+            raise
 
 
 def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
@@ -245,12 +263,10 @@ def build_loader(cfg: Config, split: str,
     """The loader of a split, val or test; its batch size may be another.
 
     Raises:
-        ValueError: if the config has no such loader; during loading, on a
-            broken image.
+        ValueError: if the config has no such loader, or its dataset or, during
+            loading, a sample has an error.
     """
     from mmengine.runner import Runner
-
-    from ..datasets.broken_images import name_broken_images
     set_scope(cfg)
     key = f'{split}_dataloader'
     if not cfg.get(key):
@@ -260,6 +276,7 @@ def build_loader(cfg: Config, split: str,
     loader_cfg = copy.deepcopy(cfg[key])
     if batch_size:
         loader_cfg.batch_size = batch_size
-    loader = Runner.build_dataloader(loader_cfg)
-    name_broken_images(loader.dataset)
+    with data_errors(key, 'dataset'):
+        loader = Runner.build_dataloader(loader_cfg)
+    name_samples(loader, key)
     return loader

@@ -11,6 +11,7 @@ from mmengine.registry import HOOKS
 from mmengine.structures import BaseDataElement
 from torch.nn.parameter import is_lazy
 
+from ..utils.data_errors import in_a_line
 from ..utils.files import DIVERGED, written_whole
 from ..utils.hook_helpers import ReplacedMethod, check_count, unwrap
 from ..utils.random_state import get_random_state
@@ -165,7 +166,7 @@ class NonFiniteLossHook(Hook):
     def _name_images(self, runner, loss: torch.Tensor) -> None:
         """Log the images of the batches; a collective call."""
         own = [] if loss.isfinite().all() else _images(self._batch)
-        images = [path for part in dist.all_gather_object(own)
+        images = [in_a_line(path) for part in dist.all_gather_object(own)
                   for path in part]
         if images:
             runner.logger.warning(

@@ -10,8 +10,10 @@ import torch
 from mmengine.dist import get_rank
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from ..utils.data_errors import data_errors
 from ..utils.random_state import seed_generators, seeded
 
+KEY = 'train_dataloader'
 #: Training would end at once, or never come to its first iteration.
 NO_BATCHES = ('train_dataloader: expected batches, got none from its batch '
               'sampler; check ann_file, filter_cfg, batch_size and drop_last, '
@@ -143,18 +145,19 @@ class SeededSamples:
 
     def __init__(self, dataset):
         self.dataset = dataset
-        if getattr(dataset, '__getitems__', None):
+        # Not an object's own, by which an evaluation names its samples.
+        if getattr(type(dataset), '__getitems__', None):
             self.__getitems__ = self._batch
 
     def __getitem__(self, placed: tuple):
         """The sample of an index at a place."""
         index, place = placed
-        with _drawn_at(place):
+        with _drawn_at(place), data_errors(KEY):
             return self.dataset[index]
 
     def _batch(self, placed: list) -> list:
         indices, places = zip(*placed)
-        with _drawn_at(places[0]):
+        with _drawn_at(places[0]), data_errors(KEY):
             return self.dataset.__getitems__([*indices])
 
 

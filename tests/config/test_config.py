@@ -135,6 +135,12 @@ def test_the_data_root_moves_datasets_and_paths_of_evaluators(cfg):
         dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')]
 
 
+def test_the_data_root_may_be_in_the_home_folder(cfg, monkeypatch):
+    monkeypatch.setenv('HOME', '/home/me')
+    C.set_data_root(cfg, '~/data')
+    assert cfg.test_dataloader.dataset.data_root == '/home/me/data'
+
+
 @pytest.mark.parametrize('key', ['switch_pipeline', 'train_pipeline'])
 def test_all_pipelines_are_scaled_and_skip_broken_images(cfg, key):
     """Those too to which a hook of mmdet or of mmpretrain switches."""

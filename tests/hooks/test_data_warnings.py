@@ -1,5 +1,6 @@
 """What numbers tell of datasets that stock trains on without a word."""
 import json
+from math import inf, nan
 from types import SimpleNamespace
 
 import pytest
@@ -49,6 +50,13 @@ def shrink(content):
     content['annotations'][1]['bbox'][2] = .5
 
 
+def spoil(content):
+    """Stock leaves out the first and clips the last."""
+    content['annotations'][0]['bbox'][0] = nan
+    content['annotations'][1]['area'] = nan
+    content['annotations'][2]['bbox'][3] = inf
+
+
 @pytest.mark.parametrize('edit, classes, count, words', [
     (None, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
     (rename, ('circle', 'triangle'), 3, ['got 3', 'one name']),
@@ -56,7 +64,8 @@ def shrink(content):
     (rename, NAMES, 3, ["['circle']"]),
     (None, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
     (None, 'circle', 3, ["('circle', )"]),
-    (shrink, NAMES, 3, ['got 2 of'])])
+    (shrink, NAMES, 3, ['got 2 of']),
+    (spoil, NAMES, 3, ['got 3 of'])])
 def test_annotations_that_do_not_fit(coco, edit, classes, count, words):
     line, *_ = warnings_of(ConcatDataset([coco(edit, classes)]), count)
     assert all(word in line for word in words)

@@ -84,6 +84,15 @@ class TrainedModel(DropoutModel):
         return super().forward(*args, mode=mode, **kwargs)
 
 
+@MODELS.register_module()
+class Retriever(DropoutModel):
+    """Has a gallery, all of which its first evaluation reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.prototype = dict(dataset=dict(type='AugmentedDataset'))
+
+
 def runner_of(folder, hook=None, **kwargs):
     settings = {**VALIDATION, **kwargs}
     return resume_runner(
@@ -190,8 +199,19 @@ def test_data_that_cannot_be_looked_at_end_no_training(tmp_path, monkeypatch):
     SanityRunHook().before_train(runner_of(tmp_path))
 
 
+@pytest.mark.parametrize('workers', [0, 1])
+def test_a_sample_that_fails_is_named(tmp_path, monkeypatch, of_library,
+                                      workers):
+    monkeypatch.setattr(AugmentedDataset, '__getitem__', fail)
+    loader = dict(VALIDATION['val_dataloader'], num_workers=workers)
+    with pytest.raises(RuntimeError, match='^sanity run, val_dataloader: '
+                       "expected a sample .*KeyError in fail: 'iscrowd'"):
+        SanityRunHook().before_train(
+            runner_of(tmp_path, val_dataloader=loader))
+
+
 @pytest.mark.parametrize('settings', [
-    dict(hook='PreparingHook'),
+    dict(hook='PreparingHook'), dict(model=dict(type='Retriever')),
     dict(train_cfg=dict(by_epoch=True, max_epochs=1, val_begin=2))])
 def test_where_it_is_left_out(tmp_path, loops, settings):
     SanityRunHook().before_train(runner_of(tmp_path, **settings))

@@ -60,6 +60,12 @@ def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
         'pred_instances' in row for row in predicted)
 
 
+def test_a_dataset_that_cannot_be_built_is_named(tool, detector, tmp_path):
+    with pytest.raises(ValueError, match="^train_dataloader: .*'cat'.*'circ"):
+        tool('train', detector, '--work-dir', tmp_path, '--cfg-options',
+             'train_dataloader.dataset.metainfo.classes=(cat,)')
+
+
 @pytest.mark.core
 def test_a_classifier_with_odd_names(tool, classifier, tmp_path, monkeypatch):
     """It trains, goes on, is tested and measured."""
