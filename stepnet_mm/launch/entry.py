@@ -36,7 +36,6 @@ from ..utils.command_line import (
 from ..utils.data_errors import data_errors, name_samples
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
-from ..utils.user_code import functions_in
 from .distributed import init_distributed, stand_alone
 
 
@@ -194,13 +193,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
 
 def _build_loop(key: str, build, *args, **kwargs):
     """A loop, whose dataset may have errors."""
-    try:
+    with data_errors(key, 'build_dataloader'):
         return build(*args, **kwargs)
-    except Exception as error:
-        if 'build_dataloader' not in functions_in(error):
-            raise
-        with data_errors(key, 'dataset'):
-            raise
 
 
 def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
@@ -276,7 +270,7 @@ def build_loader(cfg: Config, split: str,
     loader_cfg = copy.deepcopy(cfg[key])
     if batch_size:
         loader_cfg.batch_size = batch_size
-    with data_errors(key, 'dataset'):
+    with data_errors(key):
         loader = Runner.build_dataloader(loader_cfg)
     name_samples(loader, key)
     return loader

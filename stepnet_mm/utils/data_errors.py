@@ -8,20 +8,22 @@ from typing import Any
 
 from mmengine.fileio import load
 
+from .user_code import functions_in
+
 
 class DataError(ValueError):
     """A dataset cannot be built, or a sample cannot be loaded."""
 
 
 @contextmanager
-def data_errors(key: str, part: str = 'sample') -> Iterator[None]:
+def data_errors(key: str, within: str = '') -> Iterator[None]:
     """Raise an error of this block again, with the loader and the file.
 
     Only for where nobody catches the error, for it gets another type.
 
     Args:
         key (str): the loader's in the config.
-        part (str): what is made, ``'sample'`` or ``'dataset'``.
+        within (str): only errors that went through this function.
 
     Raises:
         DataError: from any error.
@@ -31,17 +33,17 @@ def data_errors(key: str, part: str = 'sample') -> Iterator[None]:
     except DataError:
         raise
     except Exception as error:  # of anybody's dataset
-        raise DataError(in_a_line(f'{key}: {_said(error, part)}')) from error
+        if within and within not in functions_in(error):
+            raise
+        raise DataError(in_a_line(f'{key}: {_said(error)}')) from error
 
 
 def name_samples(loader, key: str) -> None:
-    """Have the errors of a loader's samples name the loader and the file.
-
-    Not for a training that resumes: a dataset that gives whole batches, as
-    this one does from now on, is seeded once for each batch.
+    """Have the errors of an evaluation's samples name key and file.
 
     Args:
-        loader (DataLoader): its dataset gets a ``__getitems__``.
+        loader (DataLoader): its dataset gets a ``__getitems__``, which torch
+            prefers; :class:`.SeededSamples` does not.
         key (str): the loader's in the config.
     """
     dataset = loader.dataset
@@ -51,7 +53,7 @@ def name_samples(loader, key: str) -> None:
 
 
 class _NamedSamples:
-    """The samples of indices, as torch asks for them; pickles."""
+    """The samples of indices; pickles."""
 
     def __init__(self, dataset, batch, key: str):
         self.dataset, self.batch, self.key = dataset, batch, key
@@ -68,36 +70,32 @@ def in_a_line(text: str) -> str:
                    for letter in text)
 
 
-def _said(error: Exception, part: str) -> str:
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    names = [frame.f_code.co_name for frame in frames]
-    dataset = _dataset_in(frames)
-    if 'full_init' in names and 'load_data_list' not in names:
-        with suppress(Exception):  # a dataset may hold anything
+def _said(error: Exception) -> str:
+    rows = [*traceback.walk_tb(error.__traceback__)]
+    frames = [frame for frame, _ in reversed(rows)]
+    owners = (frame.f_locals.get('self') for frame in frames)
+    dataset: Any = next(
+        (owner for owner in owners if hasattr(owner, 'ann_file')), None)
+    with suppress(Exception):  # a dataset may hold anything
+        if {'full_init'} == {'full_init', 'load_data_list'} & functions_in(
+                error) and not dataset.data_list:
             return _why_empty(dataset)
-    found = (_file_in(frame, part) for frame in reversed(frames))
-    files = [*filter(None, found)][:1]
+    files = [*filter(None, map(_file_in, frames))][:1]
     ann_file = getattr(dataset, 'ann_file', '')
     if ann_file and ann_file not in files:
         files.append(f'ann_file {ann_file}')
-    return (f'expected a {part} without errors, got '
-            f'{type(error).__name__} in {names[-1]}: '
-            f'{" ".join(str(error).split())}; check '
+    said = ' '.join(str(error).split())
+    return (f'expected data without errors, got {type(error).__name__} in '
+            f'{frames[0].f_code.co_name}: {said}; check '
             f'{", ".join([*files, "data_prefix and pipeline"])}')
 
 
-def _dataset_in(frames: list[FrameType]) -> Any:
-    """The innermost dataset that was at work."""
-    found = (frame.f_locals.get('self') for frame in reversed(frames))
-    return next((part for part in found if hasattr(part, 'ann_file')), None)
-
-
-def _file_in(frame: FrameType, part: str) -> str:
-    """The file that a function was about, '' if its variables name none."""
-    names = frame.f_code.co_varnames
-    if part == 'dataset':  # arguments alone: others are of an earlier file
-        names = names[:frame.f_code.co_argcount]
-    for value in map(frame.f_locals.get, names):
+def _file_in(frame: FrameType) -> str:
+    """The file that a function was called for, '' if it was for none."""
+    code = frame.f_code
+    # Not from other variables: they may be of an earlier file.
+    for name in code.co_varnames[:code.co_argcount]:
+        value = frame.f_locals.get(name)
         for path in value.values() if isinstance(value, dict) else [value]:
             if isinstance(path, str) and os.path.isfile(path):
                 return path
@@ -106,21 +104,15 @@ def _file_in(frame: FrameType, part: str) -> str:
 
 def _why_empty(dataset) -> str:
     """Why no sample is left, where stock cannot join none of them."""
-    if len(dataset.data_list):
-        raise ValueError
     rows = dataset.load_data_list()
     used = sum(1 for row in rows if row.get('instances'))
     sizes = [(row.get('width'), row.get('height')) for row in rows]
+    classes = f'{dataset.metainfo.get("classes")}'
+    if hasattr(dataset, 'cat_ids'):  # of COCO
+        names = [row['name'] for row in load(dataset.ann_file)['categories']]
+        classes += f', while the file has {names}'
     return (f'expected samples, got none of the {len(rows)} in ann_file '
             f'{dataset.ann_file}: {used} have instances of metainfo.classes '
-            f'{dataset.metainfo.get("classes")}{_categories(dataset)}; sizes '
-            f'{min(sizes, default=0)} to {max(sizes, default=0)} px, '
-            f'filter_cfg {dataset.filter_cfg}; change these, or indices')
-
-
-def _categories(dataset) -> str:
-    """The classes of a file in COCO's format."""
-    if not hasattr(dataset, 'cat_ids'):
-        return ''
-    names = [row['name'] for row in load(dataset.ann_file)['categories']]
-    return f', while the file has {names}'
+            f'{classes}; sizes {min(sizes, default=0)} to '
+            f'{max(sizes, default=0)} px, filter_cfg {dataset.filter_cfg}; '
+            'change these, or indices')

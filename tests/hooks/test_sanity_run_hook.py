@@ -205,7 +205,7 @@ def test_a_sample_that_fails_is_named(tmp_path, monkeypatch, of_library,
     monkeypatch.setattr(AugmentedDataset, '__getitem__', fail)
     loader = dict(VALIDATION['val_dataloader'], num_workers=workers)
     with pytest.raises(RuntimeError, match='^sanity run, val_dataloader: '
-                       "expected a sample .*KeyError in fail: 'iscrowd'"):
+                       "expected data .*KeyError in fail: 'iscrowd'"):
         SanityRunHook().before_train(
             runner_of(tmp_path, val_dataloader=loader))
 

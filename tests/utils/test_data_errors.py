@@ -1,7 +1,6 @@
 """Errors of datasets say the loader's key, the file and what to check."""
 import json
 import os
-from types import SimpleNamespace
 
 import pytest
 from mmcv.transforms import BaseTransform
@@ -55,7 +54,7 @@ def test_a_sample_is_named(loader, tmp_path, key, workers):
     with pytest.raises(DataError) as error:
         list(made)
     line = str(error.value).strip().splitlines()[-1]
-    for word in (f"{key}: expected a sample without errors, got KeyError in "
+    for word in (f"{key}: expected data without errors, got KeyError in "
                  "transform: 'mask'; check", f'{tmp_path}/b.jpg, ann_file '
                  f'{tmp_path}/images.json'):
         assert word in line
@@ -67,19 +66,19 @@ def test_a_dataset_may_be_any_sequence():
     assert [batch.tolist() for batch in made] == [[1, 2]]
 
 
+class Batches:
+    """Gives batches alone."""
+
+    def __len__(self):
+        return 2
+
+    def __getitems__(self, indices):
+        return [1 / i for i in indices]
+
+
 def test_whole_batches_of_a_dataset_are_named():
-    class Batches(SimpleNamespace):
-        def __len__(self):
-            return 2
-
-        def __getitems__(self, indices):
-            return [len(indices), *[][2 - len(indices):]] if (
-                len(indices) > 1) else [][0]
-
     name_samples(made := DataLoader(Batches(), 2), 'a')
-    assert [*made][0].tolist() == [2]
-    name_samples(made := DataLoader(Batches(), 1), 'a')
-    with pytest.raises(DataError, match='a: .*IndexError in __getitems__'):
+    with pytest.raises(DataError, match='a: .*ZeroDivisionError'):
         list(made)
 
 
@@ -109,10 +108,10 @@ def test_a_dataset_that_cannot_be_built_is_named(tmp_path, edit, words):
     make_mini_coco(tmp_path, train=1, val=0, size=64)
     path = tmp_path / ANN_FILE
     path.write_text(edit(json.loads(path.read_text())))
-    with pytest.raises(DataError) as error, data_errors('a', 'dataset'):
+    with pytest.raises(DataError) as error, data_errors('a'):
         datasets.CocoDataset(str(path), data_prefix=dict(img=str(tmp_path)))
     line = str(error.value)
-    assert line.startswith('a: expected a dataset') and words in line
+    assert line.startswith('a: expected data') and words in line
     assert line.count(str(path)) == 1
 
 
@@ -128,7 +127,7 @@ def test_a_dataset_that_is_left_empty(tmp_path, settings, words):
     make_mini_coco(tmp_path, train=3, val=0, size=64)
     settings = dict(dict(filter_cfg=dict(filter_empty_gt=True), metainfo=dict(
         classes=('circle', 'square', 'triangle'))), **settings)
-    with pytest.raises(DataError) as error, data_errors('a', 'dataset'):
+    with pytest.raises(DataError) as error, data_errors('a'):
         datasets.CocoDataset(str(tmp_path / ANN_FILE), data_prefix=dict(
             img=str(tmp_path / 'train2017')), **settings)
     assert 'a: expected samples, got none of the 3 in' in str(error.value)
@@ -139,12 +138,13 @@ def test_a_broken_xml_is_named(tmp_path):
     datasets = pytest.importorskip('mmdet.datasets')
     (tmp_path / 'Annotations').mkdir()
     (tmp_path / 'a.txt').write_text('x\n')
-    (tmp_path / 'Annotations/x.xml').write_text('<a></a><b></b>')
+    path = tmp_path / 'Annotations/x.xml'
+    path.write_text('<a></a><b></b>')
     with pytest.raises(DataError, match='a: .*ParseError.*junk.*check '
-                       f'{tmp_path}/Annotations/x.xml, ann_file'), data_errors(
-                           'a', 'dataset'):
-        datasets.VOCDataset(ann_file=str(tmp_path / 'a.txt'), data_prefix=dict(
-            sub_data_root=f'{tmp_path}/VOC2007'[:-8]))
+                       f'{path}, ann_file'), data_errors('a'):
+        datasets.XMLDataset(
+            ann_file=str(tmp_path / 'a.txt'), metainfo=dict(classes=('b', )),
+            data_prefix=dict(sub_data_root=str(tmp_path)))
 
 
 def test_any_name_fits_in_a_line():
