@@ -13,6 +13,7 @@ from mmengine.utils import is_installed
 
 from ..config_path import closest
 from ..steps.base import build_step
+from ..utils.data_errors import in_a_line
 from .lookup import class_of, import_package
 from .reading import read_file
 
@@ -139,7 +140,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         raise ValueError(f'{name}: {_refusal(found, stays)}')
     imports = (dict(custom_imports=cfg.custom_imports)
                if import_package(cfg) else {})
-    lines = [f'# StepNet of {name}{_why(step, changes.values())}',
+    lines = [f'# StepNet of {in_a_line(name)}{_why(step, changes.values())}',
              *(f'# {b.key} stays: {stays[b.key]}' for b in found
                if b.cls and stays[b.key] and not b.is_step),
              *inherit(path, Path(out or path).absolute().parent, changes,

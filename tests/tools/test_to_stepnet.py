@@ -1,4 +1,6 @@
 """Configs that become StepNets; the texts of real ones are in the goldens."""
+import os
+
 import pytest
 import torch
 from equality import undrawn
@@ -47,6 +49,11 @@ def build(cfg):
     with undrawn(), DefaultScope.overwrite_default_scope(
             cfg.get('default_scope') or 'mmengine'):
         return MODELS.build(cfg.model).eval()
+
+
+def test_a_config_may_have_any_name(write):
+    text = to_stepnet(str(write(os.fsdecode(b'\xe9\nb.py'), PLAIN)))
+    compile(text.encode(), 'text', 'exec')
 
 
 def test_a_teacher_gets_no_untrained_steps(write):
