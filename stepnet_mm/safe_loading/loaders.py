@@ -12,8 +12,8 @@ import functools
 import io
 import os
 import os.path as osp
+import pickle
 import re
-import tarfile
 import threading
 import zipfile
 import zlib
@@ -23,14 +23,14 @@ import numpy as np
 import torch
 from torch import hub, serialization
 
-from ..regular_file import open_regular
 from . import unpickler
 from .config_text import at, without_code
 
 #: The attribute of a folder in a zip's directory.
 _FOLDER = 0x10
-#: torch compresses nothing; some other tools do.
-_MOST_COMPRESSED = 100
+#: What a file of torch before 1.6 begins with.
+_MAGIC = tuple(pickle.dumps(serialization.MAGIC_NUMBER, protocol)
+               for protocol in range(2, 6))
 #: Names of the best checkpoints, and of the one saved at a preemption.
 _BEST = re.compile(r'best_.+')
 _TEMPORARY = re.compile(r'preempted_iter_\d+\.pth')
@@ -80,7 +80,7 @@ def load_from_local(filename: str, map_location=None) -> dict:
         MemoryError, OSError: if this process cannot read it now.
     """
     path = osp.expanduser(filename)
-    if not osp.exists(path):
+    if not osp.isfile(path):
         raise FileNotFoundError(
             f'{filename}: expected a checkpoint, got no such file; check '
             'load_from, init_cfg.checkpoint or --resume')
@@ -182,7 +182,7 @@ def _errors_name(filename: str):
 def _load(f, map_location=None, *_, **__):
     """As torch.load, whose other arguments (weights_only) are ignored."""
     with (contextlib.nullcontext(f) if hasattr(f, 'read')
-          else open_regular(f)) as file:
+          else open(f, 'rb')) as file:
         try:
             return _read(file, map_location)
         except (unpickler.Refused, MemoryError):
@@ -203,32 +203,23 @@ def _load(f, map_location=None, *_, **__):
 
 def _read(file, map_location):
     start = file.tell()
-    zipped = file.read(4) == b'PK\x03\x04'
+    head = file.read(50)
     file.seek(start)
-    if zipped:
+    if head.startswith(b'PK\x03\x04'):
         archive = _Archive(file)
         if 'constants.pkl' in archive.get_all_records():
             raise unpickler.Refused('a TorchScript program')
         return serialization._load(
             archive, map_location, unpickler, encoding='utf-8')
-    if _is_tar(file):  # torch would unpack it
-        raise unpickler.Refused("a tar archive's files")
-    file.seek(start)
-    try:
-        return _read_legacy(file, map_location)
-    except unpickler.Refused as error:
-        # What a power cut leaves, zeros or random bytes, asks for nothing.
-        file.seek(start)
-        if unpickler.is_pickle(file):
-            raise
-        raise ValueError(f'no pickle, at {error}') from None
+    if not head.startswith(_MAGIC):
+        raise ValueError('it does not begin as one')
+    # torch would unpack a tar archive if it were on the disk.
+    return _read_legacy(io.BytesIO(file.read()), map_location)
 
 
 def _read_legacy(file, map_location):
     """The format of torch before 1.6: pickles, then all storages."""
-    start = file.tell()
-    module = _LegacyPickle(file.seek(0, os.SEEK_END) - start)
-    file.seek(start)
+    module = _LegacyPickle()
     content = serialization._legacy_load(
         file, map_location, module, encoding='utf-8')
     # The last pickle lists the storages that follow. torch leaves the others
@@ -240,35 +231,18 @@ def _read_legacy(file, map_location):
 
 
 class _LegacyPickle:
-    """The pickle module for one file of ``size`` bytes."""
+    """The pickle module for one file."""
 
-    def __init__(self, size: int):
-        self.left = size
+    def __init__(self):
         self.storages: set[str] = set()
         self.last: Any = None
-        self.Unpickler = type('Unpickler', (unpickler.Unpickler, ),
-                              dict(check_storage=self._check_storage))
+        self.Unpickler = type('Unpickler', (unpickler.Unpickler, ), dict(
+            see_storage=self.storages.add))
 
     def load(self, file, **kwargs):
         """As :func:`.unpickler.load`, and keep it."""
         self.last = unpickler.load(file, **kwargs)
         return self.last
-
-    def _check_storage(self, pid: tuple) -> None:
-        kind, key, _, count = pid[1:5]
-        if key not in self.storages:
-            self.storages.add(key)
-            self.left -= count * kind.dtype.itemsize
-        if self.left < 0:
-            raise ValueError(f'{count} numbers are more than it has')
-
-
-def _is_tar(file) -> bool:
-    # tarfile.is_tarfile decompresses the whole file first. Zeros are a tar
-    # archive of nothing.
-    with contextlib.suppress(tarfile.TarError):
-        return tarfile.open(fileobj=file, mode='r:').next() is not None
-    return False
 
 
 class _Archive(torch._C.PyTorchFileReader):
@@ -289,9 +263,6 @@ class _Archive(torch._C.PyTorchFileReader):
         if any(entry.file_size > size for entry in entries
                if not entry.compress_type):
             raise ValueError('a record larger than its file')
-        content = sum(entry.file_size for entry in entries)
-        if content > _MOST_COMPRESSED * size:  # records may overlap, too
-            raise unpickler.Refused(f'{content} bytes out of {size}')
         file.seek(start)
         super().__init__(file)
 

@@ -18,6 +18,10 @@ from .config_text import drop_texts
 from .loaders import keep_own_files, refusal
 from .unpickler import FACTORIES, is_plain
 
+#: Values of which some types load, such as times of a fixed zone, and others
+#: can be saved as text.
+_TEXT = os.PathLike, Decimal, UUID, date, time, timedelta
+
 
 def make_own(runner, checkpoint: dict) -> None:
     """Make a state that is resumed this run's.
@@ -69,7 +73,7 @@ class OwnStateHook(Hook):
 
 
 def save_plain(runner, checkpoint: dict) -> None:
-    """Replace texts, paths, dates and containers by Python's own types.
+    """Replace texts, containers and what will not load by plain types.
 
     A warning names a type that will not load.
 
@@ -97,8 +101,6 @@ def _plain(value, tensors: bool = True):
     if type(value) in (Tensor, Parameter) and not tensors and (
             value.layout == torch.strided and not value.is_quantized):
         return None
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
     if isinstance(value, str):  # numpy's, too
         return str.__str__(value)
     if isinstance(value, np.ndarray) and not is_plain(value.dtype):
@@ -113,11 +115,9 @@ def _plain(value, tensors: bool = True):
                 and value.default_factory in FACTORIES):
             return defaultdict(value.default_factory, made)
         return made
-    if isinstance(value, (Decimal, UUID, date, time, timedelta)):
-        return str(value)
     if isinstance(value, deque):
         return deque(map(plain, value), value.maxlen)
     if isinstance(value, (list, tuple)):
         parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
-    return value
+    return str(value) if isinstance(value, _TEXT) and refusal(value) else value

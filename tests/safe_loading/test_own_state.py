@@ -1,7 +1,8 @@
 """A training state: of plain types, and it deletes files of its run alone."""
 from collections import defaultdict, deque
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -98,21 +99,21 @@ def test_states_of_other_shapes(tmp_path, state, kept):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
-def test_paths_and_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
+def test_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
                                                      kind):
     monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
         classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b']),
         ages=np.array([1, 'b'], object)),
         raising=False)
+    day = date(2026, 11, 28)
     note = dict(folder=Path('a/b'), names=[np.str_('c')],
-                last=deque([1], maxlen=3), day=date(2026, 11, 28),
-                kinds=frozenset('a'))
+                last=deque([1], maxlen=3), day=day, kinds=frozenset('a'))
     with pytest.raises(Stopped):
         train(tmp_path, kind, stop=7, note=note)
     loaded = CheckpointLoader.load_checkpoint(str(tmp_path / 'iter_5.pth'))
     noted = loaded['message_hub']['runtime_info']['noted']
     assert noted == dict(
-        folder='a/b', names=['c'], last=deque([1]), day='2026-11-28',
+        folder=Path('a/b'), names=['c'], last=deque([1]), day=day,
         kinds={'a'})
     assert noted['last'].maxlen == 3
     data = loaded['meta']['dataset_meta']
@@ -127,11 +128,13 @@ class Own:
 def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     runner, lines = resume_runner(tmp_path), []
     monkeypatch.setattr(runner.logger, 'warning', lines.append)
-    weights = dict(state_dict=dict(w=torch.zeros(1), own=Path('a')),
+    zone = datetime(2026, 11, 28, tzinfo=ZoneInfo('UTC'))
+    weights = dict(state_dict=dict(w=torch.zeros(1), own=Path('a'), at=zone),
                    optimizer=dict(name=np.str_('b')), message_hub=dict(a=1))
     save_plain(runner, weights)
     assert not lines
-    assert weights['state_dict']['own'] == 'a'
+    assert weights['state_dict']['own'] == Path('a')
+    assert weights['state_dict']['at'] == str(zone)  # it would be read
     assert weights['state_dict']['w'].shape == (1, )
     assert type(weights['optimizer']['name']) is str
     counts = dict(message_hub=defaultdict(list, a=[Path('d')]),
@@ -139,7 +142,8 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     save_plain(runner, counts)
     torch.save(counts, tmp_path / 'a.pth')
     loaded = CheckpointLoader.load_checkpoint(f'{tmp_path}/a.pth')
-    assert loaded == dict(message_hub=dict(a=['d']), queue=deque([{}, {}]))
+    assert loaded == dict(message_hub=dict(a=[Path('d')]),
+                          queue=deque([{}, {}]))
     assert not lines and loaded['message_hub']['b'] == []
     assert [part['b'] for part in loaded['queue']] == [0, '']
     for key in ('message_hub', 'optimizer'):
