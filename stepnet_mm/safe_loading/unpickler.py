@@ -13,13 +13,13 @@ mmengine adds the true ``getattr`` while it loads.
 import argparse
 import functools
 import math
-import pathlib
 import pickle
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +27,6 @@ import numpy as np
 import torch
 from torch.nn import Parameter
 from torch.serialization import StorageType
-from torch.storage import TypedStorage
 
 #: Opcodes that build plain values or look up a name, without those that only
 #: protocols 0 and 1 use (torch writes protocol 2) and numbers beyond 255
@@ -52,7 +51,7 @@ _DTYPES = [dtype for dtype in vars(torch).values()
            and (dtype.is_floating_point or dtype.is_complex
                 or re.fullmatch(r'torch\.(bool|u?int\d+)', str(dtype)))]
 #: Values that are made of the plain ones.
-_VALUES = (bytes, complex, slice, range, date, datetime, time, timedelta, timezone,
+_VALUES = (complex, slice, range, date, datetime, time, timedelta, timezone,
            Decimal, Fraction)
 _PARTS = (int, float, str, bytes, bool, type(None), timedelta, timezone)
 _DICTS = dict, OrderedDict, Counter, defaultdict
@@ -248,8 +247,9 @@ def _calls() -> dict:
     """The functions that a pickle may call, by their names."""
     return {
         **_rebuilds(),
-        'torch._utils._rebuild_parameter_with_state':
-        _rebuild_parameter_with_state,
+        # The fourth is a parameter's attributes, see _rebuild_from_type.
+        'torch._utils._rebuild_parameter_with_state': lambda *args: _tensor(
+            torch._utils._rebuild_parameter, *args[:3]),
         'torch._tensor._rebuild_from_type_v2': _rebuild_from_type,
         'torch.serialization._get_layout': torch.serialization._get_layout,
         'torch.Size': torch.Size,
@@ -263,15 +263,12 @@ def _calls() -> dict:
         'builtins.xrange': functools.partial(_value, range),
         're._compile': functools.partial(_value, re.compile),
         # Python 3.13 calls their module pathlib._local.
-        **{f'pathlib{part}.{name}':
-           functools.partial(_value, getattr(pathlib, kind))
+        **{f'pathlib{part}.{name}': functools.partial(_value, kind)
            for part in ('', '._local')
-           for name, kind in dict(
-               PosixPath='Path',
-               WindowsPath='PureWindowsPath',
-               PurePosixPath='PurePosixPath',
-               PureWindowsPath='PureWindowsPath').items()},
-        'builtins.bytearray': _byte_array,
+           for name, kind in (('PosixPath', Path),
+                              ('WindowsPath', PureWindowsPath))},
+        'builtins.bytes': functools.partial(_bytes, bytes),
+        'builtins.bytearray': functools.partial(_bytes, bytearray),
         'builtins.getattr': _known_method,
         # For dataset_meta, if a config sets metainfo.
         'mmengine.config.config.ConfigDict': functools.partial(_hashed, dict),
@@ -290,8 +287,7 @@ def _calls() -> dict:
 def _rebuilds() -> dict:
     """Those that make a tensor."""
     return {f'torch._utils.{name}': functools.partial(
-        _view if name.startswith('_rebuild_tensor') else _tensor,
-        getattr(torch._utils, name)) for name in _REBUILD}
+        _tensor, getattr(torch._utils, name)) for name in _REBUILD}
 
 
 @functools.lru_cache(None)
@@ -335,22 +331,16 @@ def _known_method(owner, name: str):
     return getattr(owner, name)
 
 
-def _view(rebuild, storage, *args):
-    """A tensor within its storage, which torch would enlarge."""
-    whole = _of_type(storage, TypedStorage)._untyped_storage
-    size = whole.nbytes()
-    made = _tensor(rebuild, storage, *args)
-    if whole.nbytes() != size:
-        raise Refused('a tensor larger than its storage')
-    return made
-
-
 def _tensor(rebuild, source, *args):
-    """A tensor without hooks of the file."""
+    """A tensor within its storage, without hooks of the file."""
     if any(_of_type(part, int) < 0
            for size in args if isinstance(size, tuple) for part in size):
         raise Refused('a tensor of a negative size')
+    storage = getattr(source, '_untyped_storage', None)
+    whole = None if storage is None else storage.nbytes()
     made = rebuild(source, *args)
+    if storage is not None and storage.nbytes() != whole:  # torch enlarges it
+        raise Refused('a tensor larger than its storage')
     made._backward_hooks = None
     return made
 
@@ -366,11 +356,6 @@ def _rebuild_from_type(function, cls, args, state):
         raise Refused(f'{torch.typename(cls)} by {torch.typename(function)}')
     made = function(*args)
     return made if type(made) is cls else made.as_subclass(cls)
-
-
-def _rebuild_parameter_with_state(data, requires_grad, hooks, state):
-    """A parameter that has attributes, without them."""
-    return _tensor(torch._utils._rebuild_parameter, data, requires_grad, hooks)
 
 
 def _hashed(kind, *args):
@@ -412,9 +397,9 @@ def _encode(text: str, encoding: str) -> bytes:
     return _of_type(text, str).encode('latin1')
 
 
-def _byte_array(content=b'', *encoding) -> bytearray:
-    return bytearray(_encode(content, *encoding) if encoding
-                     else _of_type(content, bytes))
+def _bytes(kind, content=b'', *encoding):
+    return kind(_encode(content, *encoding) if encoding
+                else _of_type(content, bytes))
 
 
 def _empty_array(*_) -> np.ndarray:

@@ -87,6 +87,7 @@ STRANGE = dict(
     elements_of_an_object=HISTORY + b')\x81(NNe',
     elements_of_a_set=b']\x8f(NN\x90Na',
     another_codec=call(b'c_codecs\nencode\n', 'a', 'idna'),
+    another_codec_of_bytes=call(b'c__builtin__\nbytes\n', 'a', 'hash'),
     a_default_by_a_call=b'ccollections\ndefaultdict\n('
     b'ccollections\nOrderedDict\ntR',
     a_structure=call(b'cnumpy\ndtype\n', 'f8,O'),
