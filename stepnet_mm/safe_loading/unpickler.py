@@ -471,7 +471,8 @@ def _set_options(options: dict, state: dict) -> None:
 
 
 def _set_uuid(made: UUID, state: dict) -> None:
-    made.__setstate__(dict(int=_of_type(state['int'], int)))
+    state = dict(int=_of_type(state['int'], int))
+    made.__setstate__(state)  # type: ignore[attr-defined]  # no stub
 
 
 def _set_history(buffer, state: dict) -> None:
