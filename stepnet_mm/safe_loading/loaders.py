@@ -91,11 +91,12 @@ def load_from_local(filename: str, map_location=None) -> dict:
 def refusal(value) -> str:
     """The reason why a part of a checkpoint would not load again, or ''."""
     with io.BytesIO() as file:
-        torch.save(value, file)
-        file.seek(0)
         try:
+            torch.save(value, file)
+            file.seek(0)
             _load(file, 'cpu')
-        except unpickler.Refused as error:
+        except (unpickler.Refused, _UnreadableError, pickle.PicklingError,
+                TypeError) as error:
             return str(error)
     return ''
 

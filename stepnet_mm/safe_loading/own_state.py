@@ -120,4 +120,7 @@ def _plain(value, tensors: bool = True):
     if isinstance(value, (list, tuple)):
         parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
-    return str(value) if isinstance(value, _TEXT) and refusal(value) else value
+    if isinstance(value, _TEXT) and refusal(value):
+        is_path = isinstance(value, os.PathLike)
+        return os.fspath(value) if is_path else str(value)
+    return value
