@@ -132,7 +132,8 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     zone = datetime(2026, 11, 28, tzinfo=ZoneInfo('UTC'))
     entry, *_ = os.scandir(tmp_path)  # cannot be pickled
     weights = dict(state_dict=dict(w=torch.zeros(1), own=Path('a'), at=zone),
-                   optimizer=dict(name=np.str_('b')), message_hub=dict(a=entry))
+                   optimizer=dict(name=np.str_('b')),
+                   message_hub=dict(a=entry))
     save_plain(runner, weights)
     assert not lines
     assert weights['message_hub'] == dict(a=entry.path)
