@@ -19,7 +19,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
@@ -52,7 +52,7 @@ _DTYPES = [dtype for dtype in vars(torch).values()
                 or re.fullmatch(r'torch\.(bool|u?int\d+)', str(dtype)))]
 #: Values that are made of the plain ones.
 _VALUES = (complex, slice, range, date, datetime, time, timedelta, timezone,
-           Decimal, Fraction)
+           Decimal, Fraction, PurePosixPath, PureWindowsPath)
 _PARTS = (int, float, str, bytes, bool, type(None), timedelta, timezone)
 _DICTS = dict, OrderedDict, Counter, defaultdict
 _HASHED = set, frozenset, Counter, OrderedDict
