@@ -20,7 +20,7 @@ from .unpickler import FACTORIES, is_plain
 
 #: Values of which some types load, such as times of a fixed zone, and others
 #: can be saved as text.
-_TEXT = os.PathLike, Decimal, UUID, date, time, timedelta
+_TEXT = Decimal, UUID, date, time, timedelta
 
 
 def make_own(runner, checkpoint: dict) -> None:
@@ -120,7 +120,6 @@ def _plain(value, tensors: bool = True):
     if isinstance(value, (list, tuple)):
         parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
-    if isinstance(value, _TEXT) and refusal(value):
-        is_path = isinstance(value, os.PathLike)
-        return os.fspath(value) if is_path else str(value)
-    return value
+    if isinstance(value, os.PathLike) and refusal(value):
+        return os.fspath(value)
+    return str(value) if isinstance(value, _TEXT) and refusal(value) else value
