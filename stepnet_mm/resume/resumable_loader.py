@@ -1,9 +1,10 @@
 """A data loader that starts at any batch and seeds each sample."""
 import copy
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from mmengine.dist import get_rank
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ..utils.data_errors import data_errors
-from ..utils.random_state import seed_generators, seeded
+from ..utils.random_state import RandomStream, seed_generators, seeded
 
 KEY = 'train_dataloader'
 #: Training would end at once, or never come to its first iteration.
@@ -110,15 +111,17 @@ class NumberedBatches:
             self._repeated() if self.endless else self.batch_sampler)
         start, self.start, self.endless = self.start, 0, False
         rank = get_rank()
-        for number in count():
-            place = self.seed, self.epoch, number
-            with seeded(*place):  # of samplers that draw from the global ones
+        # For samplers that draw from the global generators.
+        stream = RandomStream(self.seed, self.epoch)
+        with stream:
+            deque(islice(batches, start), maxlen=0)
+        for number in count(start):
+            with stream:
                 batch = next(batches, None)
             if batch is None:
                 return
-            if number >= start:
-                yield [(index, (*place, rank, offset))
-                       for offset, index in enumerate(batch)]
+            yield [(index, (self.seed, self.epoch, number, rank, offset))
+                   for offset, index in enumerate(batch)]
 
     def _repeated(self) -> Iterator[list]:
         for epoch in count():

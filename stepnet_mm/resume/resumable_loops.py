@@ -180,6 +180,11 @@ class ResumableLoop(BaseLoop):
         numbered = self._loader.numbered
         numbered.seed, numbered.epoch = self.seed, self._epoch
         numbered.start, numbered.endless = self.batches, self.endless
+        if self.batches:
+            self.runner.logger.info(
+                f'the batch sampler is led past {self.batches} batches that '
+                'were seen; one that looks at each sample (by aspect ratio) '
+                'takes minutes for a million')
         # Iteration-based training ignores a prefetcher, as in mmengine.
         for batch in self._loader if self.endless else self.dataloader:
             if numbered.start:  # it reads from elsewhere

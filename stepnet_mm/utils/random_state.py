@@ -67,11 +67,38 @@ def seed_generators(*entropy: int) -> None:
 @contextmanager
 def seeded(*entropy: int):
     """:func:`seed_generators`; afterwards they go on as before."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    before = _states()
     try:
         seed_generators(*entropy)
         yield
     finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        torch.set_rng_state(before[2])
+        _restore(before)
+
+
+class RandomStream:
+    """Generators of its own, for each block that is run ``with`` it.
+
+    They begin as :func:`seeded` ones, and go on where the last block ended.
+    """
+
+    def __init__(self, *entropy: int):
+        with seeded(*entropy):
+            self._own = _states()
+
+    def __enter__(self):
+        self._outer = _states()
+        _restore(self._own)
+
+    def __exit__(self, *_):
+        self._own = _states()
+        _restore(self._outer)
+
+
+def _states() -> tuple:
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()
+
+
+def _restore(states: tuple) -> None:
+    random.setstate(states[0])
+    np.random.set_state(states[1])
+    torch.set_rng_state(states[2])
