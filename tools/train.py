@@ -71,7 +71,7 @@ def main():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     C.check_sync_bn(cfg)
     init_distributed(cfg)
-    with work_dir_lock(cfg.work_dir, cfg.filename):
+    with work_dir_lock(cfg.work_dir):
         runner = entry.build_runner(cfg, changes, own)
         if not args.skip_data_check:
             from stepnet_mm.hooks.sanity_run_hook import SanityRunHook

@@ -34,6 +34,7 @@ from ..utils.command_line import (
     positive,
 )
 from ..utils.data_errors import data_errors, name_samples
+from ..utils.files import unshare, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
@@ -118,6 +119,7 @@ def config_from(args: argparse.Namespace) -> Config:
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
     work_dir = args.work_dir and str(args.work_dir)
     cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
+    cfg.work_dir = os.path.expanduser(cfg.work_dir)
     if args.data_root:
         set_data_root(cfg, args.data_root)
     if args.image_scale:
@@ -173,6 +175,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
 
     from ..safe_loading.own_state import OwnStateHook
     init_distributed(cfg)
+    if is_first_rank() and cfg.get('work_dir'):
+        unshare(cfg.work_dir)
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
@@ -186,8 +190,9 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     for change in changes:
         runner.logger.info(change)
     if own and isinstance(runner, Runner) and is_first_rank():
-        own.dump(os.path.join(runner.work_dir,
-                              os.path.basename(cfg.filename)))
+        with written_whole(Path(runner.work_dir,
+                                Path(cfg.filename).name)) as file:
+            file.write(own.dump().encode())
     return runner
 
 

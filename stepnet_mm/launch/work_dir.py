@@ -1,5 +1,6 @@
 """The lock of a work dir, and the file of a measurement."""
 import argparse
+import errno
 import json
 import os
 import sys
@@ -10,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..utils.file_lock import LockTaken, file_lock
-from ..utils.files import file_digest, written_whole
+from ..utils.files import (
+    file_digest,
+    free_bytes,
+    named_errors,
+    written_whole,
+)
 from .distributed import on_first_rank
 
 #: In a work dir, held by the training in it.
@@ -21,27 +27,33 @@ PATIENCE = 120.
 
 
 @contextmanager
-def work_dir_lock(work_dir: str, config: str) -> Iterator[None]:
+def work_dir_lock(work_dir: str) -> Iterator[None]:
     """Lock a work dir on the first rank; a collective call.
 
     A requeued Slurm job waits, for its earlier start may not have ended.
 
     Args:
         work_dir (str): the work dir, which is made.
-        config (str): the config's file. A link of its name in the work dir
-            is deleted, since mmengine would write through it.
 
     Raises:
         ValueError: if another process trains there.
-        OSError: if the folder is not writable.
+        OSError: if the folder is not writable. One of a full disk, in the
+            block, names the folder if the writer, as mmengine, names no file.
         SystemExit: on the other ranks, in both cases.
     """
     with ExitStack() as held:
-        on_first_rank(_take, held, Path(work_dir), config)
-        yield
+        on_first_rank(_take, held, Path(work_dir))
+        try:
+            yield
+        except OSError as error:
+            if (error.errno == errno.EDQUOT or error.errno == errno.ENOSPC
+                    and free_bytes(work_dir) < 2**20):  # not /tmp's
+                with named_errors(work_dir):
+                    raise
+            raise
 
 
-def _take(held: ExitStack, work_dir: Path, config: str) -> None:
+def _take(held: ExitStack, work_dir: Path) -> None:
     path = work_dir / TRAINING_LOCK
     try:
         held.enter_context(file_lock(path))
@@ -52,9 +64,6 @@ def _take(held: ExitStack, work_dir: Path, config: str) -> None:
             f'{taken}. This job was requeued: waiting {PATIENCE:.0f} s at '
             'most until its earlier start has ended\n')
         held.enter_context(file_lock(path, PATIENCE))
-    written = work_dir / Path(config).name
-    if written.is_symlink():
-        written.unlink()
 
 
 def measure_into(path: Path, args: argparse.Namespace,

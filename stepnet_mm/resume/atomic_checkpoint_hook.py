@@ -34,7 +34,7 @@ class AtomicLocalBackend(LocalBackend):
 
     def put(self, obj: bytes, filepath) -> None:
         """Write a file."""
-        with written_whole(filepath) as file:
+        with written_whole(filepath, len(obj)) as file:
             file.write(obj)
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
@@ -144,7 +144,10 @@ class AtomicCheckpointHook(CheckpointHook):
                 'of --resume')
 
     def before_train(self, runner) -> None:
-        """Set the file backend; delete unfinished files of a killed run."""
+        """Set the file backend; delete unfinished files of a killed run.
+
+        And name folders that are where a checkpoint would be written.
+        """
         backend = get_file_backend(
             self.out_dir or runner.work_dir, backend_args=self.backend_args)
         if self.file_client_args is None and type(backend) is LocalBackend:
@@ -153,8 +156,13 @@ class AtomicCheckpointHook(CheckpointHook):
         if (isinstance(self.file_backend, AtomicLocalBackend)
                 and is_main_process()):
             for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
-                if not path.is_dir():
-                    path.unlink()
+                path.unlink()
+            for path in Path(self.out_dir).glob('*.pth'):
+                if path.is_dir():
+                    runner.logger.warning(
+                        f'{path}: expected a checkpoint or none, got a '
+                        'folder; rename it, or the training stops when it '
+                        'saves under this name')
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Add the state that :meth:`save` gathered."""

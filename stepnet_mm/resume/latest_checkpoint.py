@@ -5,11 +5,11 @@ import os
 import os.path as osp
 import re
 from math import inf
+from stat import S_ISREG
 
 from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
 
-from ..regular_file import check_regular
 from ..safe_loading.loaders import load_from_local
 from ..utils.files import POINTER, read_pointer
 
@@ -128,11 +128,10 @@ def _age(path: str) -> tuple[float, int]:
 def _absence(path: str) -> str:
     """Why there is no file of a name; '' if there is one."""
     try:
-        check_regular(path)
-    except ValueError:
-        return 'it is no file'
+        return '' if S_ISREG(os.stat(path).st_mode) else 'it is no file'
     except OSError as error:
         if error.errno not in _NO_NAME:
             raise
-        return 'there is no such file'
-    return ''
+    except ValueError:  # a zero byte in it
+        pass
+    return 'there is no such file'

@@ -36,7 +36,8 @@ class NonFiniteLossHook(Hook):
     reason, until the next training there.
 
     With ``'skip'`` neither weights, optimizer nor BatchNorm averages see the
-    batch; schedulers and averaged models go on. Each skip is logged.
+    batch; schedulers and averaged models go on. Each skip is logged. Under
+    gradient accumulation the update of which the batch is a part is left out.
 
     Under automatic mixed precision such a batch is always skipped, up to
     ``max_skips`` in a row, since half precision overflows now and then; the
@@ -48,12 +49,11 @@ class NonFiniteLossHook(Hook):
     Args:
         action (str): ``'stop'`` ends the training, ``'skip'`` leaves the
             batch out. Defaults to ``'stop'``.
-        max_skips (int): the maximum of skips in a row; one more stops the
-            training. Defaults to 10.
+        max_skips (int): the maximum of skips without an update in between;
+            one more stops the training. Defaults to 10.
 
     Raises:
-        ValueError: on a wrong argument; with ``'skip'`` under gradient
-            accumulation.
+        ValueError: on a wrong argument.
         FloatingPointError: in training, naming the checkpoint.
     """
     # The buffers are copied before any other hook of an iteration runs.
@@ -71,7 +71,7 @@ class NonFiniteLossHook(Hook):
         self._finite: _Verdict | None = None
         self._saved = ''
         self._batch: object = None
-        self._skips = False
+        self._skips = self._spoilt = False
         self._random: dict = {}
         self._buffers: dict[str, torch.Tensor] = {}
 
@@ -86,15 +86,9 @@ class NonFiniteLossHook(Hook):
                 f'NonFiniteLossHook: a {type(wrapper).__name__} has its own '
                 'way of stepping, so losses are not looked at')
             return
-        whole = wrapper._accumulative_counts == 1
-        if self.action == 'skip' and not whole:
-            raise ValueError(
-                "NonFiniteLossHook.action: expected 'stop' with "
-                f'accumulative_counts={wrapper._accumulative_counts}, since a '
-                "part of an update cannot be left out, got 'skip'; set 'stop' "
-                'or accumulative_counts=1')
-        self._skips = self.action == 'skip' or (
-            whole and isinstance(wrapper, AmpOptimWrapper))
+        self._skips = self.action == 'skip' or isinstance(
+            wrapper, AmpOptimWrapper)
+        self._spoilt = False
         self._replaced = [
             ReplacedMethod(wrapper, 'update_params',
                            functools.partial(self._update_params, runner)),
@@ -124,8 +118,9 @@ class NonFiniteLossHook(Hook):
         result = update_params(loss, *args, **kwargs)  # a patched one's
         self._finite = None
         if verdict.wait():
-            self._in_a_row = 0
             return result
+        # By the gradients of this batch, which an update has cleared.
+        self._spoilt = not runner.optim_wrapper.should_update()
         runner.optim_wrapper._inner_count -= 1  # saved as it was before
         self._undo(runner)
         self._save(runner)
@@ -137,7 +132,11 @@ class NonFiniteLossHook(Hook):
 
     def _step(self, step, *args, **kwargs):
         # A model may call step itself, with losses that are not checked.
-        if self._finite is None or self._finite.wait():
+        spoilt = self._finite is not None and (
+            self._spoilt or not self._finite.wait())
+        self._spoilt = False
+        if not spoilt:
+            self._in_a_row = 0
             return step(*args, **kwargs)
 
     def _stop_or_skip(self, runner, loss: float) -> None:

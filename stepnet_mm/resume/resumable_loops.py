@@ -98,6 +98,8 @@ class ResumableLoop(BaseLoop):
             seed=self.seed,
             sampler_seed=_whole(sampler_seed),
             batch_size=_whole(batch_size),
+            accumulative_counts=getattr(
+                self.runner.optim_wrapper, '_accumulative_counts', None),
             samples=_samples(self._loader))
 
     @property
@@ -153,8 +155,10 @@ class ResumableLoop(BaseLoop):
     def _compare(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
         now = dict(self.progress(), world_size=dist.get_world_size())
+        state = dict(now, **state)  # of an older commit: without the counts
         changed = [f'{key} was {state[key]} and is {now[key]}'
-                   for key in ('world_size', 'batch_size', 'samples')
+                   for key in ('world_size', 'batch_size', 'samples',
+                               'accumulative_counts')
                    if state[key] != now[key]]
         if not changed:
             return

@@ -97,16 +97,21 @@ def _digest(tensor: torch.Tensor) -> str:
 
 
 def changed_settings(runner, checkpoint: dict) -> list[str]:
-    """Settings of optimizer and schedules that a resume does not change.
+    """Settings of a config that a resume does not change.
 
-    mmengine loads both with the checkpoint's settings. Those of several
-    optimizers are not compared. To be called before they are loaded.
+    Of optimizer and schedules, which mmengine loads with the checkpoint's
+    settings (those of several optimizers are not compared), and the seed. To
+    be called before they are loaded.
 
     Returns:
         list[str]: a text for each difference of config and checkpoint.
     """
+    seed = (runner.cfg.get('randomness') or {}).get('seed')
+    saved = checkpoint.get('training_state', {}).get('seed', seed)
+    changed = [] if seed in (None, saved) else [
+        f'randomness.seed goes on as {saved}, not as {seed}']
     if isinstance(runner.optim_wrapper, OptimWrapperDict):
-        return []
+        return changed
     now = dict(
         optimizer=runner.optim_wrapper.state_dict(),
         param_schedulers=[s.state_dict()
@@ -116,9 +121,10 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
                 for state in (checkpoint, now))
     # The whole repr of a file's list, which may share its parts, can be
     # endless.
-    return [f'{key} goes on as {reprlib.repr(old.get(key))}, not as '
-            f'{reprlib.repr(new.get(key))}'
-            for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return changed + [
+        f'{key} goes on as {reprlib.repr(old.get(key))}, not as '
+        f'{reprlib.repr(new.get(key))}'
+        for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
 
 
 def _settings(state: dict) -> dict[str, list]:

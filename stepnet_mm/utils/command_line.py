@@ -3,6 +3,8 @@
 The types of arguments raise ``ArgumentTypeError``, as argparse expects.
 """
 import os
+import re
+import sys
 from argparse import (
     ArgumentParser,
     ArgumentTypeError,
@@ -12,10 +14,26 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
+class _Parser(ArgumentParser):
+
+    def parse_known_args(self, args=None, namespace=None):
+        args = sys.argv[1:] if args is None else args
+        return super().parse_known_args([*map(_at_home, args)], namespace)
+
+
 def command_parser(description: str) -> ArgumentParser:
-    """A parser whose help keeps the lines of a docstring."""
-    return ArgumentParser(description=description,
-                          formatter_class=RawDescriptionHelpFormatter)
+    """A parser whose help keeps the lines of a docstring.
+
+    In an argument, or behind its ``=``, ``~`` is the home folder, as the shell
+    leaves it there.
+    """
+    return _Parser(description=description,
+                   formatter_class=RawDescriptionHelpFormatter)
+
+
+def _at_home(text: str) -> str:
+    return re.sub(r'(?<![^=])~[\w.-]*(?=/|$)',
+                  lambda home: os.path.expanduser(home[0]), text, count=1)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -1,6 +1,7 @@
 """A lock on a file, which ends with the process that holds it."""
 import errno
 import os
+import re
 import socket
 import time
 import warnings
@@ -15,10 +16,11 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-#: Errors of lockf if another process holds the lock,
+from .files import named_errors
+
+#: Errors of lockf if another process holds the lock; each other one means
+#: that the file system has no locks.
 TAKEN = (errno.EACCES, errno.EAGAIN)
-#: and if the file system has no locks.
-WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
 class LockTaken(ValueError):
@@ -40,15 +42,17 @@ def file_lock(path, wait: float = 0) -> Iterator[None]:
 
     Raises:
         LockTaken: if another process holds it.
-        OSError: if it is a link, or cannot be written.
+        OSError: if it cannot be written.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, 'a+b', opener=_without_links) as file:
-        _lock(file, path, time.monotonic() + wait)
-        file.truncate(0)
-        file.write(_holder().encode())
-        file.flush()
+    path = _of_this_folder(path)
+    with open(path, 'a+b') as file:
+        with named_errors(path):
+            _lock(file, path, time.monotonic() + wait)
+            file.truncate(0)
+            file.write(_holder(path.parent).encode())
+            file.flush()
         yield
 
 
@@ -58,9 +62,19 @@ def lock_beside(path) -> Path:
     return path.with_name(path.name + '.lock')
 
 
-def _without_links(path: str, flags: int) -> int:
-    # A work dir may come from others, and a link in it lead anywhere.
-    return os.open(path, flags | getattr(os, 'O_NOFOLLOW', 0), 0o666)
+def _of_this_folder(path: Path) -> Path:
+    """The lock, or one of this folder's own beside that of another.
+
+    Replacing the other's file would be a race between two that start here.
+    """
+    folder = path.parent.stat().st_ino  # it stays the same in a move
+    own = path.with_name(f'{path.name}.{folder}')
+    if own.exists():
+        return own
+    if not path.exists() or path.stat().st_nlink == 1:
+        return path
+    named = re.search(rb'\nfolder (\d+)', path.read_bytes())
+    return own if named and int(named[1]) != folder else path
 
 
 def _lock(file: IO[bytes], path: Path, end: float) -> None:
@@ -68,16 +82,14 @@ def _lock(file: IO[bytes], path: Path, end: float) -> None:
         try:
             return fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno in WITHOUT_LOCKS:
+            if error.errno not in TAKEN:
                 warnings.warn(
                     f'{path}: the file system has no locks ({error}), so '
                     'nothing keeps a second process out', stacklevel=4)
                 return
-            if error.errno not in TAKEN:
-                raise
         if time.monotonic() >= end:
             file.seek(0)
-            holder = file.read().decode(errors='replace')
+            holder = file.readline().decode(errors='replace').rstrip()
             raise LockTaken(
                 f'{path}: expected to be free, got '
                 f'{holder or "another process"}, which works there; wait for '
@@ -85,6 +97,7 @@ def _lock(file: IO[bytes], path: Path, end: float) -> None:
         time.sleep(.05)
 
 
-def _holder() -> str:
+def _holder(folder: Path) -> str:
     since = datetime.now().astimezone().isoformat(timespec='seconds')
-    return f'process {os.getpid()} on {socket.gethostname()} since {since}'
+    return (f'process {os.getpid()} on {socket.gethostname()} since {since}\n'
+            f'folder {folder.stat().st_ino}\n')

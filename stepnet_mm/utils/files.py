@@ -1,13 +1,13 @@
 """Files of a work dir, written atomically and read with care."""
+import errno
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
-
-from ..regular_file import open_regular
 
 #: In a work dir, the path of its last checkpoint; mmengine writes it.
 POINTER = 'last_checkpoint'
@@ -18,21 +18,64 @@ UNFINISHED = '.unfinished'
 
 
 @contextmanager
-def written_whole(path) -> Iterator[BinaryIO]:
+def named_errors(path, size: int = 0) -> Iterator[None]:
+    """Put a path into an OSError without one, as of a full disk.
+
+    Args:
+        path (str | Path): what the block writes.
+        size (int): its bytes, if they are known.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = str(path)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                error.strerror += _lack(path, size)
+        raise
+
+
+def free_bytes(path) -> int:
+    """Those of the disk of a folder, or of a file in a folder."""
+    return shutil.disk_usage(path if Path(path).is_dir()
+                             else Path(path).parent).free
+
+
+def _lack(path, size: int) -> str:
+    needed = f' to write {size / 2**20:.1f} MiB' * bool(size)
+    return (f': expected room{needed}, got {free_bytes(path) / 2**20:.1f} MiB '
+            'free; make room, then go on (a training: by --resume)')
+
+
+@contextmanager
+def written_whole(path, size: int = 0) -> Iterator[BinaryIO]:
     """An atomic write: the file takes its name when the block ends.
 
     A process killed at any moment leaves the old file or the new one, an
-    error the old one. Folders are made.
+    error, which names the file, the old one. Folders are made.
+
+    Args:
+        path (str | Path): the file.
+        size (int): its bytes, if they are known, for the error.
 
     Yields:
         BinaryIO: a file beside it, ``<path>.unfinished``.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, 'expected a file or none, got a folder of this '
+            'name; rename the folder', str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
+    with named_errors(path, size), _renamed(path) as file:
+        yield file
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[BinaryIO]:
     beside = path.with_name(path.name + UNFINISHED)
     try:
-        # A pipe or a link may have the name.
-        beside.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)  # a copy of it may have the same inode
         with open(beside, 'xb') as file:
             yield file
             file.flush()
@@ -42,6 +85,19 @@ def written_whole(path) -> Iterator[BinaryIO]:
     except Exception:
         beside.unlink(missing_ok=True)
         raise
+
+
+def unshare(folder) -> None:
+    """Give the files of a hard-linked folder (``cp -al``) their own content.
+
+    Else what is written in place would be written in the original. Not
+    checkpoints, which are replaced, and locks.
+    """
+    for path in Path(folder).glob('*'):
+        if ('.lock' not in path.name and path.suffix != '.pth'
+                and path.is_file() and path.stat().st_nlink > 1):
+            with written_whole(path) as file:
+                file.write(path.read_bytes())
 
 
 def file_digest(path) -> str | None:
@@ -59,14 +115,13 @@ def read_pointer(work_dir) -> str | None:
     """The path in ``last_checkpoint``; None without one.
 
     Raises:
-        ValueError: if it is no file.
         OSError: if it cannot be read now.
     """
     try:
-        with open_regular(Path(work_dir, POINTER)) as file:
-            return file.read(4096).decode(errors='replace').strip() or None
+        content = Path(work_dir, POINTER).read_bytes()
     except FileNotFoundError:
         return None
+    return content.decode(errors='replace').strip() or None
 
 
 def parse_line(line: bytes) -> dict | None:
@@ -79,10 +134,11 @@ def parse_line(line: bytes) -> dict | None:
 
 
 def _sync(folder: Path) -> None:
-    """Have a rename reach the disk."""
+    """Have a rename reach the disk, if the file system can be told."""
     if os.name == 'posix':
         handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            with suppress(OSError):
+                os.fsync(handle)
         finally:
             os.close(handle)

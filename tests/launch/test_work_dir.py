@@ -1,5 +1,7 @@
 """One training at a time in a work dir, whichever rank asks."""
+import errno
 import os
+import shutil
 
 import pytest
 from forked import Forked
@@ -22,7 +24,7 @@ def held(work, seconds=60):
 
 
 def enter(work_dir):
-    with work_dir_lock(str(work_dir), 'toy.py'):
+    with work_dir_lock(str(work_dir)):
         pass
 
 
@@ -39,7 +41,7 @@ def test_all_ranks_stop_at_once(tmp_path):
 
 def test_one_training_in_a_work_dir(tmp_path):
     for _ in range(2):
-        with work_dir_lock(str(tmp_path), 'toy.py'), Forked(
+        with work_dir_lock(str(tmp_path)), Forked(
                 tmp_path, enter, tmp_path) as process:
             assert process.wait(60) == 1
 
@@ -69,8 +71,32 @@ def test_a_work_dir_that_is_a_file(tmp_path):
         enter(tmp_path / 'work')
 
 
-def test_the_config_is_not_written_through_a_link(tmp_path):
-    """A work dir may be another's."""
-    (tmp_path / 'toy.py').symlink_to(tmp_path / 'dear')
-    enter(tmp_path)
-    assert not os.path.lexists(tmp_path / 'toy.py')
+@pytest.mark.parametrize('copy', [os.link, shutil.copy2])
+def test_the_copy_of_a_running_one_trains(tmp_path, copy):
+    """Each of them once, though they share the lock's file (cp -al)."""
+    work, other = tmp_path / 'work', tmp_path / 'other'
+    with held(work):
+        before = (work / TRAINING_LOCK).read_text()
+        shutil.copytree(work, other, copy_function=copy)
+        for _ in range(2):
+            with work_dir_lock(str(other)), Forked(
+                    tmp_path, enter, other) as process:
+                assert process.wait(60) == 1
+                with pytest.raises(ValueError, match=str(work)):
+                    enter(work)
+        assert (work / TRAINING_LOCK).read_text() == before
+    shutil.rmtree(work)
+    with work_dir_lock(str(other)), Forked(tmp_path, enter, other) as process:
+        assert process.wait(60) == 1
+
+
+@pytest.mark.parametrize('number, free, named', [
+    (errno.ENOSPC, 0, True), (errno.EDQUOT, 2**30, True),
+    (errno.ENOSPC, 2**30, False), (errno.EPIPE, 0, False)])
+def test_a_full_work_dir_is_named(tmp_path, monkeypatch, number, free, named):
+    """Where mmengine writes; /tmp may be full as well."""
+    monkeypatch.setattr(module, 'free_bytes', lambda path: free)
+    with pytest.raises(OSError, match='no more') as error, (
+            work_dir_lock(str(tmp_path))):
+        raise OSError(number, 'no more')
+    assert (error.value.filename == str(tmp_path)) == named

@@ -13,6 +13,7 @@ from resume_run import (
     final_state,
     resume_runner,
     seen,
+    warnings_of,
 )
 
 from stepnet_mm.resume import AtomicLocalBackend
@@ -81,6 +82,18 @@ def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path):
         damage(tmp_path / name)
     with pytest.raises(ValueError, match='expected a whole checkpoint in'):
         train(tmp_path, resume=True)
+
+
+def test_a_folder_in_the_way_is_named(tmp_path):
+    """At the start, and when it ends the training."""
+    (tmp_path / 'iter_10.pth').mkdir()
+    runner = resume_runner(tmp_path, interval=5)
+    lines = warnings_of(runner)
+    with pytest.raises(IsADirectoryError, match='rename the .*iter_10.pth'):
+        runner.train()
+    assert any('iter_10.pth: expected a checkpoint' in line for line in lines)
+    (tmp_path / 'iter_10.pth').rmdir()
+    assert seen(resumed(tmp_path)[1]) == 96 - 15
 
 
 @pytest.mark.core
@@ -154,9 +167,11 @@ def test_other_settings_alone_are_named(tmp_path):
         optim_wrapper=dict(
             optimizer=dict(type='Adam', lr=.5, betas=(.8, .999))),
         param_scheduler=[
-            dict(type='LinearLR', start_factor=.2, end=20, by_epoch=False)])
+            dict(type='LinearLR', start_factor=.2, end=20, by_epoch=False)],
+        cfg=Config(dict(randomness=dict(seed=5))))
     line, = [line for line in logged if 'goes on as' in line]
-    named = ['optimizer.lr goes on as [0.01], not as [0.5]',
+    named = ['randomness.seed goes on as 0, not as 5',
+             'optimizer.lr goes on as [0.01], not as [0.5]',
              'optimizer.betas goes on as [(0.9, 0.999)], not as [(0.8,',
              'param_scheduler.start_factor goes on as [0.1], not as [0.2]']
     assert all(text in line for text in named)

@@ -34,6 +34,7 @@ from stepnet_mm.resume.resumable_loader import (
     NumberedBatches,
     ResumableLoader,
 )
+from stepnet_mm.utils import random_state
 
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('loops')
@@ -70,7 +71,8 @@ def test_a_run_goes_on_bit_for_bit(tmp_path, whole, kind, settings, stop,
     """
     train(tmp_path, stop, **kind, **settings)
     runner = resume_runner(tmp_path, resume=True, **kind, **settings)
-    hook, indices = Hook(), []
+    hook, indices, lines = Hook(), [], []
+    runner.logger.info = lines.append
     hook.after_train_iter = lambda runner, batch_idx, *_, **__: (
         indices.append(batch_idx))
     if kind in (EPOCHS, FINITE):  # the others' sampler itself would move
@@ -80,6 +82,8 @@ def test_a_run_goes_on_bit_for_bit(tmp_path, whole, kind, settings, stop,
     runner.train()
     assert_same(whole(**kind), final_state(runner))
     assert seen(runner) == left
+    # In the third epoch it begins with the first batch.
+    assert any('led past' in line for line in lines) == (left != SIZE)
     if kind is EPOCHS:
         assert indices == ([*range(11)] * 3)[33 - len(indices):]
 
@@ -137,6 +141,21 @@ def test_the_rank_is_part_of_a_samples_place(monkeypatch):
     batches = NumberedBatches([[3], [4, 5]], seed=6)
     batches.epoch, batches.start = 2, 1
     assert [*batches] == [[(4, (6, 2, 1, 7, 0)), (5, (6, 2, 1, 7, 1))]]
+
+
+def test_to_skip_batches_is_cheap_and_gives_the_same(monkeypatch):
+    """A resume far in would take a minute to seed for each."""
+    batch_sampler = BatchSampler(RandomSampler(range(40), 0), 4, True)
+    every = NumberedBatches(batch_sampler, seed=1)
+    every.endless = True
+    expected = [*islice(every, 1000)]
+    seeded, seed = [], random_state.seed_generators
+    monkeypatch.setattr(random_state, 'seed_generators', lambda *entropy: (
+        seeded.append(entropy), seed(*entropy)))
+    later = NumberedBatches(batch_sampler, seed=1)
+    later.start, later.endless = 990, True
+    assert [*islice(later, 10)] == expected[990:]
+    assert seeded == [(1, 0)]
 
 
 @pytest.mark.core
@@ -199,6 +218,17 @@ def test_other_data_go_on_after_as_many_samples(tmp_path, by_epoch, loader,
     assert any(changed in line for line in logged)
     assert seen(runner) == left
     assert not by_epoch or runner.iter == 3 * len(runner.train_dataloader)
+
+
+def test_other_counts_of_an_accumulation_are_named(tmp_path):
+    def wrapper(counts):
+        return dict(optim_wrapper=dict(accumulative_counts=counts,
+                                       optimizer=dict(type='SGD', lr=.01)))
+
+    train(tmp_path, 8, **wrapper(2))
+    logged, runner = resumed(tmp_path, **wrapper(4))
+    line, = (line for line in logged if 'accumulative_counts' in line)
+    assert 'was 2 and is 4' in line and seen(runner) == 96 - 24
 
 
 def test_an_endless_sampler_fills_batches_that_a_dataset_cannot(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from stepnet_mm.utils.command_line import (
     check_output,
+    command_parser,
     output_file,
     output_folder,
     positive,
@@ -41,3 +42,14 @@ def test_an_output_that_is_an_input_by_any_name(tmp_path):
             check_output('--out', path, [None, 'https://a/b.pth', read])
     for path in (None, tmp_path / 'new', link):
         check_output('--out', path, [None, tmp_path / 'absent'])
+
+
+def test_the_home_folder_is_meant_where_the_shell_leaves_its_sign(monkeypatch):
+    monkeypatch.setenv('HOME', '/h')
+    parser = command_parser('about')
+    parser.add_argument('--work-dir', type=output_folder)
+    parser.add_argument('rest', nargs='*')
+    rest = ['~/x', 'a.b=~/y', '~', 'a~/z', 'w/~', '~[a-z]+', 'k=a~b']
+    args = parser.parse_args(['--work-dir=~/w', *rest])
+    assert str(args.work_dir) == '/h/w'
+    assert args.rest == ['/h/x', 'a.b=/h/y', '/h', *rest[3:]]

@@ -1,11 +1,12 @@
 import errno
 import os
+import shutil
 
 import pytest
 from mmengine.fileio import get_file_backend
 
 from stepnet_mm.resume import AtomicLocalBackend
-from stepnet_mm.utils.files import UNFINISHED, file_digest
+from stepnet_mm.utils.files import UNFINISHED, file_digest, unshare
 
 
 @pytest.mark.core
@@ -16,7 +17,7 @@ from stepnet_mm.utils.files import UNFINISHED, file_digest
     ids=['fsync', 'replace', 'full disk'])
 def test_the_old_file_is_there_until_the_new_one_is_whole(
         tmp_path, monkeypatch, at, error, left):
-    """Not even a link is written through."""
+    """Not even a link is written through. The error names the file."""
     def fail(*_):
         raise error
 
@@ -26,10 +27,22 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(
     backend.put_text('öld', path)
     os.symlink('a.pth', f'{path}{UNFINISHED}')
     monkeypatch.setattr(os, at, fail)
-    with pytest.raises(type(error), match='killed|full'):
+    with pytest.raises(type(error), match='killed|full: expected room to '
+                       rf"write 1\.0 MiB, got \d+\.\d MiB free; .*'{path}'"):
         backend.put(bytes(2**20), path)
     assert path.read_text() == 'öld'
     assert sorted(os.listdir(path.parent)) == ['a.pth', *left]
+
+
+def test_a_hard_linked_folder_gets_its_own_files(tmp_path):
+    (tmp_path / 'a').mkdir()
+    for name in 'a.py', 'a.jsonl', 'a.pth', 'a.lock':
+        (tmp_path / 'a' / name).write_text('of a')
+    shutil.copytree(tmp_path / 'a', tmp_path / 'b', copy_function=os.link)
+    unshare(tmp_path / 'b')
+    alone = {path.name for path in (tmp_path / 'b').iterdir()
+             if path.stat().st_nlink == 1 and path.read_text() == 'of a'}
+    assert alone == {'a.py', 'a.jsonl'}
 
 
 def test_digests(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from stepnet_mm.utils.random_state import (
+    RandomStream,
     get_random_state,
     seeded,
     set_random_state,
@@ -53,3 +54,16 @@ def test_seeded_gives_the_same_and_leaves_no_trace():
     after = draws()
     set_random_state(state)
     assert draws() == after
+
+
+def test_a_stream_goes_on_and_leaves_no_trace():
+    with seeded(1, 2):
+        expected = [draws(), draws()]
+    state, stream = get_random_state(), RandomStream(1, 2)
+    got = []
+    for _ in range(2):
+        with stream:
+            got.append(draws())
+    after = draws()
+    set_random_state(state)
+    assert (got, after) == (expected, draws())
