@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 try:
     import fcntl
@@ -47,12 +47,12 @@ def file_lock(path, wait: float = 0) -> Iterator[None]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path = _of_this_folder(path)
-    with open(path, 'a+b') as file:
+    # Without a buffer, that a full disk is seen once.
+    with open(path, 'a+b', buffering=0) as file:
         with named_errors(path):
             _lock(file, path, time.monotonic() + wait)
             file.truncate(0)
             file.write(_holder(path.parent).encode())
-            file.flush()
         yield
 
 
@@ -77,7 +77,7 @@ def _of_this_folder(path: Path) -> Path:
     return own if named and int(named[1]) != folder else path
 
 
-def _lock(file: IO[bytes], path: Path, end: float) -> None:
+def _lock(file: FileIO, path: Path, end: float) -> None:
     while fcntl is not None:
         try:
             return fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

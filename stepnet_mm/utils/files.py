@@ -31,7 +31,7 @@ def named_errors(path, size: int = 0) -> Iterator[None]:
         if error.errno and error.filename is None:
             error.filename = str(path)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                error.strerror += _lack(path, size)
+                error.strerror = f'{error.strerror}{_lack(path, size)}'
         raise
 
 
@@ -42,9 +42,9 @@ def free_bytes(path) -> int:
 
 
 def _lack(path, size: int) -> str:
-    needed = f' to write {size / 2**20:.1f} MiB' * bool(size)
-    return (f': expected room{needed}, got {free_bytes(path) / 2**20:.1f} MiB '
-            'free; make room, then go on (a training: by --resume)')
+    needed = f' for {size:,} bytes' * bool(size)
+    return (f': expected room{needed}, got {free_bytes(path):,} bytes free; '
+            'make room, then go on (a training: by --resume)')
 
 
 @contextmanager
