@@ -19,8 +19,7 @@ PREEMPTED = 'preempted_iter_{}.pth'
 NEEDED = 'meta', 'state_dict', 'message_hub'
 #: Errors for a name without a file. Others, such as missing rights or a
 #: stale handle, are no damage.
-_NO_NAME = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
-            errno.EINVAL)
+_NO_NAME = errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG
 
 
 def latest_checkpoint(work_dir: str,
@@ -120,8 +119,7 @@ def _beside(folder: str, template: str) -> list[str]:
 def _age(path: str) -> tuple[float, int]:
     """Smaller for a newer file; a copied folder may have one date."""
     numbers = re.findall(r'\d+', osp.basename(path)) or [0]
-    # Absent ones come first.
-    time = os.lstat(path).st_mtime if osp.lexists(path) else inf
+    time = osp.getmtime(path) if osp.exists(path) else inf  # comes first
     return -time, -int(numbers[-1])
 
 

@@ -12,7 +12,7 @@ from mmengine.dist import get_rank
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ..utils.data_errors import data_errors
-from ..utils.random_state import RandomStream, seed_generators, seeded
+from ..utils.random_state import seed_generators, seeded
 
 KEY = 'train_dataloader'
 #: Training would end at once, or never come to its first iteration.
@@ -112,11 +112,11 @@ class NumberedBatches:
         start, self.start, self.endless = self.start, 0, False
         rank = get_rank()
         # For samplers that draw from the global generators.
-        stream = RandomStream(self.seed, self.epoch)
-        with stream:
+        apart = seeded(self.seed, self.epoch)
+        with apart:
             deque(islice(batches, start), maxlen=0)
         for number in count(start):
-            with stream:
+            with apart:
                 batch = next(batches, None)
             if batch is None:
                 return

@@ -119,8 +119,6 @@ def changed_settings(runner, checkpoint: dict) -> list[str]:
     both = now.keys() & checkpoint.keys()
     old, new = (_settings({key: state[key] for key in both})
                 for state in (checkpoint, now))
-    # The whole repr of a file's list, which may share its parts, can be
-    # endless.
     return changed + [
         f'{key} goes on as {reprlib.repr(old.get(key))}, not as '
         f'{reprlib.repr(new.get(key))}'

@@ -1,6 +1,5 @@
 """The states of Python's, numpy's and torch's random generators."""
 import random
-from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -64,30 +63,23 @@ def seed_generators(*entropy: int) -> None:
     torch.default_generator.manual_seed(int(words.view(np.uint64)[0]))
 
 
-@contextmanager
-def seeded(*entropy: int):
-    """:func:`seed_generators`; afterwards they go on as before."""
-    before = _states()
-    try:
-        seed_generators(*entropy)
-        yield
-    finally:
-        _restore(before)
+class seeded:
+    """A block with generators seeded by :func:`seed_generators`.
 
-
-class RandomStream:
-    """Generators of its own, for each block that is run ``with`` it.
-
-    They begin as :func:`seeded` ones, and go on where the last block ended.
+    The global ones stay as they are. A second block ``with`` the same goes on
+    where the first ended.
     """
 
     def __init__(self, *entropy: int):
-        with seeded(*entropy):
-            self._own = _states()
+        self._entropy = entropy
+        self._own: tuple = ()
 
     def __enter__(self):
         self._outer = _states()
-        _restore(self._own)
+        if self._own:
+            _restore(self._own)
+        else:
+            seed_generators(*self._entropy)
 
     def __exit__(self, *_):
         self._own = _states()
