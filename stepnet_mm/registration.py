@@ -141,11 +141,17 @@ class _Names(dict):
     Args:
         entries (dict): what is registered so far.
         homes (dict): the modules that register further names, by name.
+        copied (bool): whether these are a copy, with which they do not
+            register: it takes the objects from the modules.
     """
 
-    def __init__(self, entries: dict, homes: dict):
+    def __init__(self, entries: dict, homes: dict, copied: bool = False):
         super().__init__(entries)
-        self.homes = homes
+        self.homes, self.copied = homes, copied
+
+    def __reduce__(self) -> tuple:
+        homes = {n: h for n, h in self.homes.items() if self._is_waiting(n)}
+        return _Names, (dict(self), homes, True)
 
     def __contains__(self, name) -> bool:
         return super().__contains__(name) or self._is_waiting(name)
@@ -162,12 +168,15 @@ class _Names(dict):
     def __missing__(self, name):
         if not self._is_waiting(name):
             raise KeyError(name)
-        importlib.import_module(self.homes[name])
+        module = importlib.import_module(self.homes[name])
+        if self.copied:
+            super().__setitem__(name, getattr(module, name))
         return self[name]
 
     def _is_waiting(self, name) -> bool:
         # A module that is being imported finds its own names free.
-        return name in self.homes and self.homes[name] not in sys.modules
+        return name in self.homes and (
+            self.copied or self.homes[name] not in sys.modules)
 
 
 def _add_names(registry_module) -> None:

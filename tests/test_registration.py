@@ -1,5 +1,7 @@
 """What the package registers is known at once and imported when asked for."""
+import copy
 import importlib
+import pickle
 import pkgutil
 import sys
 from importlib.util import find_spec
@@ -92,6 +94,42 @@ def test_a_name_is_imported_when_asked_for_and_replaced_by_force_alone(home):
     assert child.get('Other') is sys.modules['lazy_home'].Other
 
 
+def pickled(registry):
+    return pickle.loads(pickle.dumps(registry))
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('asked_before', [False, True])
+@pytest.mark.parametrize('copied', [pickled, copy.deepcopy, copy.copy])
+def test_a_copy_finds_what_its_registry_finds(home, copied, asked_before):
+    """Ray, joblib and spawned processes copy what a function names."""
+    child = Registry('child', parent=home, scope='child')
+    if asked_before:
+        child.get('Lazy')
+    twin = copied(copied(child))
+    assert ('lazy_home' in sys.modules) == asked_before
+    assert twin.get('Unknown') is None
+    for name in 'Lazy', 'Other':
+        assert twin.get(name) is child.get(name)
+    twin.parent.register_module('Lazy', force=True, module=dict)
+    assert twin.get('Lazy') is dict
+    assert (child.get('Lazy') is dict) == (copied is copy.copy)
+
+
+def check_pickles():
+    importlib.import_module('stepnet_mm')
+    registries = importlib.import_module('mmengine.registry')
+    for kind in NAMES:
+        root = getattr(registries, kind)
+        twin = pickled(root)
+        for name in homes_of(NAMES[kind]):
+            assert twin.get(name) is root.get(name) is not None
+
+
+def test_pickled_before_anything_is_imported(tmp_path):
+    fresh.printed_by(tmp_path, check_pickles)
+
+
 @pytest.mark.core
 @pytest.mark.parametrize('asked_before', [False, True])
 def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
@@ -147,7 +185,9 @@ def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
     monkeypatch.syspath_prepend(tmp_path)
     try:
         models = importlib.import_module(f'{library}.registry').MODELS
+        copied = copy.deepcopy(models)
         for name in homes_of(BORROWED[library]):
+            assert copied.get(name) is registry.get(name)
             assert models.get(name) is registry.get(name)
     finally:
         ROOTS['MODELS']._children.pop(library, None)

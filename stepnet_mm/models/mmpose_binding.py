@@ -5,7 +5,7 @@ arguments, defaults and names of weights.
 """
 from mmpose.registry import MODELS
 
-from . import mmpretrain_binding
+from .mmpretrain_binding import StepResNeXt, StepResNet, StepResNetV1d
 
-for name in ('StepResNet', 'StepResNetV1d', 'StepResNeXt'):
-    MODELS.register_module(module=getattr(mmpretrain_binding, name))
+for cls in (StepResNeXt, StepResNet, StepResNetV1d):
+    MODELS.register_module(module=cls)

@@ -1,8 +1,13 @@
 """mmdet's step backbones under mmrotate's scope, as it uses mmdet's own."""
 from mmrotate.registry import MODELS
 
-from . import mmdet_binding
+from .mmdet_binding import (
+    StepHRNet,
+    StepRegNet,
+    StepResNeXt,
+    StepResNet,
+    StepResNetV1d,
+)
 
-for name in ('StepResNet', 'StepResNetV1d', 'StepResNeXt', 'StepRegNet',
-             'StepHRNet'):
-    MODELS.register_module(module=getattr(mmdet_binding, name))
+for cls in (StepHRNet, StepRegNet, StepResNeXt, StepResNet, StepResNetV1d):
+    MODELS.register_module(module=cls)
