@@ -18,10 +18,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.utils.checkpoint as cp
 from torch import Tensor, nn
 from torch.fx import Proxy
 
+from ..ops import is_compiling
 from ..steps.base import StepSize
 from .fusion import can_fuse, normalize_over, run_tail
 
@@ -87,8 +89,22 @@ class StepBlock(PretrainedStart):
 
     def _advance(self, x: Tensor) -> Tensor:
         """x_{t+1} = relu(x_t + f(x_t) ⊗ Δt), as the paper writes it."""
-        residual = self.residual(x)
-        return self.end(self._shortcut(x), residual)
+        residual, identity = self.residual(x), self._shortcut(x)
+        if self.step is None or not self._shows_output():
+            return self.end(identity, residual)
+        y = self.end(identity, residual.clone())
+        with torch.no_grad():
+            residual.copy_(y)
+        return y
+
+    def _shows_output(self) -> bool:
+        """Whether somebody looks at the last norm's output.
+
+        The libraries write the block's output over it, so that Grad-CAM's
+        default layer shows that; where f is 0 its map would be too.
+        """
+        return bool(self.last_norm._forward_hooks) and not (
+            self.plugins_at_end or is_compiling())
 
     def residual(self, x: Tensor) -> Tensor:
         """f(x_t), before any step size: (N, C, H, W) -> (N, C', H', W')."""

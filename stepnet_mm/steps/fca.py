@@ -3,7 +3,6 @@ import math
 
 import torch
 import torch.fx
-import torch.nn.functional as F
 from mmengine.registry import MODELS
 from torch import Tensor
 
@@ -100,13 +99,17 @@ def _fitted(basis: Tensor, f: Tensor) -> Tensor:
     pooling of unequal windows, which is slow on a CPU and not deterministic
     on a GPU.
     """
-    if f.shape[2:] == basis.shape[1:]:
-        return basis
-    rows, columns = (
-        F.adaptive_avg_pool1d(
-            torch.eye(n, dtype=f.dtype, device=f.device), len(basis[0]))
-        for n in f.shape[2:])
-    return rows @ basis @ columns.T
+    rows, columns = (_windows(len(basis[0]), size, f) for size in f.shape[2:])
+    return rows.T @ basis @ columns
+
+
+def _windows(count: int, size: int, like: Tensor) -> Tensor:
+    """Means over the windows of adaptive pooling: (count, size)."""
+    i = torch.arange(count, device=like.device)[:, None]
+    first, end = i * size // count, ((i + 1) * size + count - 1) // count
+    place = torch.arange(size, device=like.device)
+    inside = (place >= first) & (place < end)
+    return inside.to(like.dtype) / (end - first)
 
 
 def dct_basis(size: int) -> Tensor:

@@ -82,7 +82,7 @@ class BuiltMap(PooledMap):
     @property
     def size(self) -> int:
         """H·W."""
-        return self.values.shape[2:].numel()
+        return _area(self.values)
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
@@ -116,7 +116,7 @@ class AffineMap(PooledMap):
     @property
     def size(self) -> int:
         """H·W."""
-        return self.tail.map.shape[2:].numel()
+        return _area(self.tail.map)
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
@@ -141,8 +141,9 @@ def _pooled(x: Tensor | PooledMap) -> Any:
     return x if isinstance(x, PooledMap) else BuiltMap(x)
 
 
-# Each call that reads a dtype or a size is one node of a graph that torch.fx
-# traces.
+# Each call that reads a dtype is one node of a graph that torch.fx traces. An
+# exported graph serves every size: no branch may read one (docs/performance.md,
+# Export).
 @torch.fx.wrap
 def _mean(x: Tensor) -> Tensor:
     return x.mean((2, 3), keepdim=True, dtype=float32_or_wider(x.dtype))
@@ -155,9 +156,12 @@ def _deviation_norm(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
 
 
+def _area(x: Tensor) -> int:
+    return x.size(2) * x.size(3)
+
+
 @torch.fx.wrap
 def _unbiased(deviation_norm: Tensor, size: int, eps: float) -> Tensor:
-    if size == 1:
-        return deviation_norm
-    std = deviation_norm / (size - 1)**.5
-    return (std.square() + eps).sqrt() if eps else std
+    alone = 1 // size  # 1 where the norm is 0, and 0
+    std = deviation_norm / (size - 1 + alone)**.5
+    return (std.square() + eps).sqrt() * (1 - alone) if eps else std

@@ -95,9 +95,11 @@ class SGEAttention(StepSize):
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, H, W), one map per group, in (0, 1)."""
+        n, channels, height, width = residual.shape
         weighted = residual * global_mean(residual)
-        score = weighted.unflatten(1, (self.groups, -1)).sum(2)
+        # unflatten would fix the size of the map in an ONNX file.
+        score = weighted.reshape(n, self.groups, -1, height, width).sum(2)
         score = (score - global_mean(score)) / (global_std(score) + self.eps)
         w, b = self.weight[:, None, None], self.bias[:, None, None]
         gate = (w * score + b).sigmoid()
-        return gate.repeat_interleave(residual.size(1) // self.groups, 1)
+        return gate.repeat_interleave(channels // self.groups, 1)

@@ -4,6 +4,7 @@ import copy
 import pytest
 import torch
 from attentions import ALL, cfg_of
+from equality import BOTH
 from torch import nn
 from torch.ao.quantization import get_default_qconfig_mapping
 from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
@@ -68,6 +69,45 @@ def test_mmcv_folds_norms_into_convolutions(preact):
     folded = fuse_conv_bn(copy.deepcopy(net))
     assert isinstance(folded.layer1[0].bn2, nn.Identity)
     torch.testing.assert_close(folded(x), net(x))
+
+
+def grad_cam(net, x):
+    """What Grad-CAM's default layer shows, and its gradient."""
+    *_, last = [module for _, module in net.named_modules(prefix='backbone')
+                if isinstance(module, nn.BatchNorm2d)]
+    shown = []
+
+    def look(module, args, output):
+        shown.append(output.detach())
+        output.register_hook(shown.append)
+
+    with last.register_forward_hook(look):
+        net(x)[-1].square().sum().backward()
+    return shown
+
+
+@BOTH
+@pytest.mark.parametrize('f_is_zero', [False, True])
+@pytest.mark.parametrize('depth', [18, 50])
+def test_grad_cam_sees_what_it_sees_in_the_stock_network(
+        models, depth, f_is_zero):
+    cfg = dict(depth=depth, base_channels=8, stem_channels=8)
+    stock = models.build(dict(cfg, type='ResNet'))
+    if f_is_zero:
+        stock.init_weights()
+    net = models.build(dict(cfg, type='StepResNet'))
+    net.load_state_dict(stock.state_dict(), strict=False)  # steps of 1
+    stock.eval(), net.eval()
+    x = torch.randn(2, 3, 64, 64)
+    for ours, theirs in zip(grad_cam(net, x), grad_cam(stock, x)):
+        assert torch.equal(ours, theirs) and ours.any()
+    # Every other loss and gradient is as without a hook.
+    found = [*net.named_parameters()]
+    seen = [p.grad for _, p in found]
+    net.zero_grad()
+    net(x)[-1].square().sum().backward()
+    for (name, p), grad in zip(found, seen):
+        torch.testing.assert_close(p.grad, grad, msg=name)
 
 
 def test_the_last_norm_is_the_stock_networks_and_parameters_keep_their_order():
