@@ -85,7 +85,7 @@ class FCAAttention(StepSize):
 @torch.fx.wrap
 def _spectrum(f: Tensor, basis: Tensor) -> Tensor:
     f = f.to(float32_or_wider(f.dtype))
-    grouped = f.unflatten(1, (len(basis), -1)).flatten(3)
+    grouped = f.unflatten(1, (len(TOP16), -1)).flatten(3)
     # In half precision a large mean would leak into every component.
     with torch.autocast(f.device.type, enabled=False):
         columns = _fitted(basis.to(f.dtype), f).flatten(1)[:, :, None]
@@ -99,7 +99,7 @@ def _fitted(basis: Tensor, f: Tensor) -> Tensor:
     pooling of unequal windows, which is slow on a CPU and not deterministic
     on a GPU.
     """
-    rows, columns = (_windows(len(basis[0]), size, f) for size in f.shape[2:])
+    rows, columns = (_windows(basis.size(1), size, f) for size in f.shape[2:])
     return rows.T @ basis @ columns
 
 
