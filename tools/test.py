@@ -9,9 +9,11 @@ import os
 
 import mmengine
 from mmengine.dist import is_main_process
+from mmengine.registry import HOOKS
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm import config as C
+from stepnet_mm.config.lookup import accepted_arguments, class_of
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.entry import (
@@ -62,18 +64,25 @@ def parse_args():
 
 
 def draw(cfg, args):
-    """Switch on the library's own visualization hook."""
+    """Switch on the library's own visualization hook, as its tool does."""
     hook = (cfg.get('default_hooks') or {}).get('visualization')
     if hook is None:
         raise ValueError('--show, --show-dir: expected a '
                          'default_hooks.visualization, got none; set it')
-    detection = C.library_of(cfg) == 'mmdet'
+    kind = class_of(hook.get('type'), HOOKS, cfg.get('default_scope'))
+    takes = accepted_arguments(kind) if kind else ()
     folder = args.show_dir and os.path.abspath(args.show_dir)
-    hook['draw' if detection else 'enable'] = True
-    hook['test_out_dir' if detection else 'out_dir'] = folder
     hook.update(show=args.show, wait_time=args.wait_time)
-    if not detection:
-        hook['interval'] = args.interval
+    if 'draw' in takes:
+        hook['draw'] = True
+    else:
+        hook.update(enable=True, interval=args.interval)
+    for key in 'test_out_dir', 'out_dir':
+        if key in takes:
+            hook[key] = folder
+            return
+    if folder:  # mmseg's draws where its visualizer saves
+        cfg.visualizer['save_dir'] = folder
 
 
 def dump(cfg, path):

@@ -153,6 +153,10 @@ def use_tta(cfg: Config) -> None:
     The default ``tta_model`` and ``tta_pipeline`` are the libraries': an
     image and its mirror image.
     """
+    if not library_of(cfg) and not {'tta_model', 'tta_pipeline'} <= {*cfg}:
+        raise ValueError(
+            '--tta: expected tta_model and tta_pipeline in the config, for '
+            'mmdet and mmpretrain alone have defaults, got not both; set them')
     model: dict = dict(type='mmpretrain.AverageClsScoreTTA')
     if library_of(cfg) == 'mmdet':
         # mmdet registers it in mmengine's registry, without its scope.

@@ -78,7 +78,9 @@ class TNSMetric(BaseMetric):
         """Take NSI and Δt of the batch that the model has just run."""
         nsi, step = self.recorder.nsi, self.recorder.step
         self.recorder.clear()
-        if len(nsi) != len(data_samples):
+        # A user's val_step may return something else than samples.
+        known = all(isinstance(sample, dict) for sample in data_samples)
+        if known and len(nsi) != len(data_samples):
             raise ValueError(
                 f'TNSMetric: expected one forward pass for each of the '
                 f'{len(data_samples)} samples, got {len(nsi)}; test-time '

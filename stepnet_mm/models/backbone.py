@@ -7,6 +7,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step, default_blocks
+from ..steps.layers import named_norm
 from .blocks import StepBlock, step_block_class
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class StepBackbone(StepOwner):
                  fused: bool = True,
                  **kwargs):
         self.step = step
-        super().__init__(*args, **kwargs)
+        with named_norm('backbone.norm_cfg', kwargs.get('norm_cfg')):
+            super().__init__(*args, **kwargs)
         if step is not None:
             self._add_steps(step, step_blocks)
             self._set_fused(fused)

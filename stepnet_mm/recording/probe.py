@@ -45,7 +45,14 @@ class Probe:
         """
         with kept_state(model), recorder:
             for sample in self.first:
-                run_features(model, sample, recorder.blocks)
+                try:
+                    run_features(model, sample, recorder.blocks)
+                except (AttributeError, KeyError, TypeError) as error:
+                    raise ValueError(
+                        'custom_hooks.TNSHook.probe: expected samples that '
+                        "run through the model with mode='tensor', got "
+                        f'{type(error).__name__}: {error}; leave probe out '
+                        'to measure the training forward') from error
         _ = recorder.nsi  # whose reading may fail
 
     @torch.no_grad()
@@ -146,14 +153,23 @@ def subset_loader(loader: DataLoader, indices: list,
 def run_features(model, batch, blocks: list) -> None:
     """Run a model of the mm libraries on a batch, without its heads.
 
-    Of several backbones the one of ``blocks``, which are names, runs.
+    Of several backbones the one of ``blocks``, which are names, runs. A model
+    with neither backbone nor ``extract_feat`` gets all of the batch.
     """
-    run_backbone(model, network_inputs(model, batch), blocks)
+    if 'backbone.' in blocks[0] or hasattr(model, 'extract_feat'):
+        return run_backbone(model, network_inputs(model, batch), blocks)
+    data = model.data_preprocessor(batch, False)
+    args, kwargs = ((), data) if isinstance(data, dict) else (data, {})
+    model(*args, **kwargs, mode='tensor')
 
 
 def network_inputs(model, batch) -> torch.Tensor:
-    """A batch of a model's data loader as its network takes it, (N, ...)."""
-    inputs = model.data_preprocessor(batch, False)['inputs']
+    """A batch of a model's data loader as its network takes it, (N, ...).
+
+    The batch is a dict with ``inputs``, or a list or tuple with these first.
+    """
+    data = model.data_preprocessor(batch, False)
+    inputs = data['inputs'] if isinstance(data, dict) else data[0]
     # Without a preprocessor that pads they are a list.
     return (inputs if isinstance(inputs, torch.Tensor)
             else torch.stack([*inputs]))

@@ -126,16 +126,18 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
 
     Raises:
         ValueError: if ``cfg``, a config or just its type, names no step-size
-            module or has wrong arguments.
+            module (the scope's own come first) or has wrong arguments.
     """
     cfg = dict(cfg) if isinstance(cfg, dict) else dict(type=cfg)
     name = cfg.pop('type', None)
-    cls: Any = _step_class(name)
-    if cls is None:
+    cls: Any = _class_of(name)
+    if not _is_step(cls):
         raise ValueError(
             f'backbone.step.type: expected one of {step_types()}, got '
-            f'{name!r}; a module of your own derives from StepSize and is '
-            'registered in mmengine.registry.MODELS')
+            f'{name!r}{f", which is {cls}" if cls else ""}; a module of your '
+            'own derives from StepSize and is registered in '
+            "mmengine.registry.MODELS; where the scope has another one of a "
+            "name, the package's is 'mmengine.NAME'")
     try:
         return cls(channels, **cfg)
     except TypeError as error:
@@ -148,20 +150,22 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
 def step_types() -> list[str]:
     """Names of the registered step-size modules."""
     return sorted(name for name, cls in MODELS.module_dict.items()
-                  if inspect.isclass(cls) and issubclass(cls, StepSize))
+                  if _is_step(cls))
 
 
 def default_blocks(cfg: dict | str | None) -> str:
     """The default ``step_blocks`` for the type of a step config."""
     name = cfg.get('type') if isinstance(cfg, dict) else cfg
-    return getattr(_step_class(name), 'default_blocks', 'all')
+    return getattr(_class_of(name), 'default_blocks', 'all')
 
 
-def _step_class(name: Any) -> type[StepSize] | None:
-    found = [name]
-    if isinstance(name, str):
-        with MODELS.switch_scope_and_registry(None) as registry:
-            # The scope may have another module of that name.
-            found = [registry.get(name), MODELS.get(name)]
-    return next((cls for cls in found if inspect.isclass(cls)
-                 and issubclass(cls, StepSize)), None)
+def _class_of(name: Any) -> Any:
+    """What a type names in the scope, or in mmengine's own registry."""
+    if not isinstance(name, str):
+        return name
+    with MODELS.switch_scope_and_registry(None) as registry:
+        return registry.get(name)
+
+
+def _is_step(cls: Any) -> bool:
+    return inspect.isclass(cls) and issubclass(cls, StepSize)

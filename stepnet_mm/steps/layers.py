@@ -1,6 +1,8 @@
 """Layers that step-size modules share: pooled values -> logits, and norms."""
 import functools
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -8,6 +10,8 @@ import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..utils.user_code import functions_in
 
 
 class Excitation(nn.Sequential):
@@ -71,12 +75,25 @@ def build_norm(key: str, cfg: dict, channels: int) -> nn.Module:
         ValueError: if there is none for that many channels; names ``key``.
     """
     from mmcv.cnn import build_norm_layer  # takes seconds to import
-    try:
+    with named_norm(key, cfg):
         return build_norm_layer(cfg, channels)[1]
+
+
+@contextmanager
+def named_norm(key: str, cfg: dict | None) -> Iterator[None]:
+    """Have an error of a norm layer's constructor name its key.
+
+    Raises:
+        ValueError: instead of what mmcv or torch raise.
+    """
+    try:
+        yield
     except (AssertionError, KeyError, RuntimeError, TypeError,
             ValueError) as error:
+        if 'build_norm_layer' not in functions_in(error):
+            raise
         raise ValueError(
-            f'{key}: expected a norm layer of mmcv for {channels} channels, '
+            f'{key}: expected a norm layer of mmcv that takes the channels, '
             f'got {cfg} ({type(error).__name__}: {error}); take one such as '
             "dict(type='BN'), dict(type='SyncBN') or "
             "dict(type='GN', num_groups=32)") from error

@@ -329,6 +329,13 @@ def test_what_is_resumed(path, hook, last, expected, before, tmp_path):
     assert got == expected
 
 
+def test_tta_without_a_default(cfg):
+    cfg.merge_from_dict(dict(
+        default_scope='mmseg', model=dict(type='EncoderDecoder')))
+    with pytest.raises(ValueError, match='--tta: expected tta_model and tta'):
+        C.use_tta(cfg)
+
+
 def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
     cfg.merge_from_dict(dict(model=dict(type='RetinaNet')))
     plain = copy.deepcopy(cfg)

@@ -3,8 +3,13 @@ import json
 
 import pytest
 import torch
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
 from ranks import results_of_ranks
 from resume_run import warnings_of
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset, default_collate
+from torchvision.models.resnet import BasicBlock, ResNet
 from toy_run import DDP, VALIDATION, hook_count, toy_runner
 
 from stepnet_mm.hooks import TNSHook
@@ -61,6 +66,48 @@ def test_the_log_and_all_back_ends_get_the_numbers(tmp_path):
     row, = scalars(tmp_path, 'late')
     assert {key for key in row if key.startswith('late/nsi/')} == {
         f'late/nsi/backbone.layer2.{i}' for i in range(1, 4)}
+
+
+class Plain(BaseModel):
+    """As in mmengine's tutorial: a network, images and labels."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = ResNet(BasicBlock, [2] * 4, num_classes=3)
+
+    def forward(self, images, labels, mode):
+        x = self.net(images)
+        return {'loss': dict(loss=cross_entropy(x, labels)),
+                'predict': (x, labels)}.get(mode)
+
+
+def plain_runner(folder, collate=None, **kwargs):
+    data = TensorDataset(torch.randn(4, 3, 16, 16), torch.tensor([0, 1] * 2))
+    loader = DataLoader(data, 2, collate_fn=collate)
+    return Runner(
+        Plain(), folder, loader, loader, train_cfg=dict(
+            by_epoch=False, max_iters=2, val_interval=2), val_cfg=dict(),
+        val_evaluator=dict(type='TNSMetric'), optim_wrapper=dict(
+            optimizer=dict(type='SGD', lr=.01)), custom_hooks=[
+                dict(type='TNSHook', interval=1, probe=dict(**kwargs)),
+                dict(type='TNSMetricHook')])
+
+
+@pytest.mark.parametrize('collate', [
+    None, lambda rows: dict(zip(('images', 'labels'), default_collate(rows)))],
+    ids=['list', 'dict'])
+def test_batches_of_a_plain_loader(tmp_path, collate):
+    plain_runner(tmp_path, collate).train()
+    assert [row['step'] for row in scalars(tmp_path)] == [1, 2]
+    assert 'stiffness_eval/tns' in scalars(tmp_path, 'scalars')[-1]
+
+
+def test_a_probe_that_the_model_does_not_take(tmp_path):
+    images = DataLoader(torch.randn(2, 3, 32, 32), collate_fn=lambda rows: [
+        torch.stack(rows)])
+    with pytest.raises(ValueError, match=(
+            r'^custom_hooks\.TNSHook\.probe: .*TypeError.*labels')):
+        plain_runner(tmp_path, dataloader=images).train()
 
 
 def test_a_backbone_that_was_not_called_is_logged_as_a_warning(tmp_path):

@@ -36,6 +36,11 @@ def test_which_blocks_have_a_step(models, kwargs, expected):
     ('ResNet', dict(step=dict(
         type='StepAdaptor', norm_cfg=dict(type='BNN'))),
      "step.norm_cfg: .*'BNN'.*'SyncBN'"),
+    *(('ResNet', dict(norm_cfg=wrong), f'norm_cfg: .*{key}')
+      for wrong, key in ((dict(type='GN'), 'num_groups=32'),
+                         (dict(type='BNN'), 'BNN'), (dict(), 'type'),
+                         (dict(type='GN', num_groups=7), 'num_groups'),
+                         (dict(type='BN', epsilon=1), 'epsilon'))),
     ('ResNetCIFAR', dict(downsample_norm_cfg=dict(type='BNN')),
      'downsample_norm_cfg: .*BNN'),
     ('ResNetCIFAR', dict(depth=50), 'depth: .*50.*StepResNet_CIFAR'),

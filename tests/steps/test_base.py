@@ -22,13 +22,23 @@ def test_a_subclass_may_read_more_than_its_base():
     assert SEAttention.pools_only and not Reading.pools_only
 
 
-def test_another_module_of_the_name_in_the_scope():
-    """A user's own attention, registered with a library."""
+@pytest.mark.parametrize('form', [str, lambda name: dict(type=name)])
+def test_another_module_of_the_name_in_the_scope(form, monkeypatch):
+    """A user's own attention, registered with a library, goes first."""
+    monkeypatch.setattr(MODELS, '_children', {})
     library = Registry('library', parent=MODELS, scope='library')
-    library.register_module('SEAttention', module=torch.nn.Linear)
+    own = type('Own', (SEAttention, ), {})
     with DefaultScope.overwrite_default_scope('library'):
-        assert type(build_step('SEAttention', 16)) is SEAttention
-    del MODELS._children['library']
+        assert type(build_step(form('SEAttention'), 16)) is SEAttention
+        library.register_module('SEAttention', module=own)
+        assert type(build_step(form('SEAttention'), 16)) is own
+        library.register_module(
+            'SEAttention', module=torch.nn.Linear, force=True)
+        with pytest.raises(ValueError, match=(
+                r"^backbone\.step\.type: .*'SEAttention'.*Linear.*StepSize")):
+            build_step(form('SEAttention'), 16)
+        step = build_step(form('mmengine.SEAttention'), 16)
+        assert type(step) is SEAttention
 
 
 @pytest.mark.parametrize('cfg, match', [

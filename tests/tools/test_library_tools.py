@@ -4,13 +4,17 @@ import runpy
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import fresh
 import numpy as np
 import pytest
 import torch
+from mmengine.config import Config
+from mmengine.registry import HOOKS, DefaultScope
 from mmengine.runner import Runner
+from mmengine.visualization import Visualizer
 
 from stepnet_mm.steps import StepAdaptor
 
@@ -86,6 +90,27 @@ def test_mmpretrain(trained, classifier):
         classes=['dark', 'light'])
     check_steps(inferencer.model, checkpoint)
     assert inferencer(IMAGE)[0]['pred_class'] in ('dark', 'light')
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('library, kind', [
+    ('mmdet', 'DetVisualizationHook'), ('mmpretrain', 'VisualizationHook'),
+    ('mmseg', 'SegVisualizationHook')])
+def test_show_dir_is_given_to_each_librarys_hook(
+        load_tool, tmp_path, library, kind):
+    pytest.importorskip(library)
+    cfg = Config(dict(
+        default_scope=library, visualizer=dict(type='Visualizer'),
+        default_hooks=dict(visualization=dict(type=kind))))
+    load_tool('test').draw(cfg, SimpleNamespace(
+        show=False, show_dir=tmp_path, wait_time=2, interval=1))
+    Visualizer.get_instance('any')
+    with DefaultScope.overwrite_default_scope(library):
+        hook = HOOKS.build(cfg.default_hooks.visualization)
+    assert getattr(hook, 'draw', False) or hook.enable
+    assert str(tmp_path) in (
+        cfg.visualizer.get('save_dir'), getattr(hook, 'out_dir', None),
+        getattr(hook, 'test_out_dir', None))
 
 
 @pytest.mark.core

@@ -53,6 +53,13 @@ def test_the_formulas(load_tool):
     assert len({*found.values()}) == 6  # no two variants are one
 
 
+def test_a_model_without_logits(load_tool):
+    model = Tiny()
+    model.forward = lambda inputs, mode: (inputs, )
+    with pytest.raises(ValueError, match='model.type: .*Tiny.*a tuple'):
+        load_tool(TOOL).logits_of(model, torch.ones(1, 1, 2, 2))
+
+
 def test_a_network(tool, classifier, untrained, tmp_path):
     tool(TOOL, classifier, untrained, '--num-samples', 6)
     found = json.loads((tmp_path / 'epoch_2_robustness.json').read_text())

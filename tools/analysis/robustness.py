@@ -29,7 +29,13 @@ WHITE = 255
 def logits_of(model, pixels):
     """Of a batch of images, 0 to 255 as they are loaded."""
     inputs = model.data_preprocessor(dict(inputs=pixels))['inputs']
-    return model(inputs, mode='tensor')
+    logits = model(inputs, mode='tensor')
+    if not isinstance(logits, torch.Tensor):  # a retriever's features
+        raise ValueError('model.type: expected a classifier, which gives one '
+                         f'tensor of logits, got {type(model).__name__}, '
+                         f'which gives a {type(logits).__name__}; name '
+                         'another config')
+    return logits
 
 
 def variants(model, pixels, labels, generator):
