@@ -51,13 +51,14 @@ BINDINGS = dict(
         MODELS='stepnet_mm.models.mmpretrain_binding',
         DATASETS='stepnet_mm.datasets.mmpretrain_binding'))
 
-#: Library -> the module that gives its scope another one's backbones, names.
-# No import location: mmrotate has none, and is imported where that is so.
+#: Library -> the module of another one, whose backbones its scope has too.
+# mmrotate uses mmdet's ResNets; mmpose's are mmpretrain's without stochastic
+# depth: the same arguments, defaults and names of weights.
 BORROWED: dict[str, dict[str, tuple[str, ...]]] = dict(
-    mmrotate={'stepnet_mm.models.mmrotate_binding': (
+    mmrotate={'stepnet_mm.models.mmdet_binding': (
         'StepResNet', 'StepResNetV1d', 'StepResNeXt', 'StepRegNet',
         'StepHRNet')},
-    mmpose={'stepnet_mm.models.mmpose_binding': (
+    mmpose={'stepnet_mm.models.mmpretrain_binding': (
         'StepResNet', 'StepResNetV1d', 'StepResNeXt')})
 
 
@@ -141,13 +142,13 @@ class _Names(dict):
     Args:
         entries (dict): what is registered so far.
         homes (dict): the modules that register further names, by name.
-        copied (bool): whether these are a copy, with which they do not
-            register: it takes the objects from the modules.
+        borrowed (bool): whether the modules register them elsewhere, as for
+            a copy, so that the objects are taken from the modules.
     """
 
-    def __init__(self, entries: dict, homes: dict, copied: bool = False):
+    def __init__(self, entries: dict, homes: dict, borrowed: bool = False):
         super().__init__(entries)
-        self.homes, self.copied = homes, copied
+        self.homes, self.borrowed = homes, borrowed
 
     def __reduce__(self) -> tuple:
         homes = {n: h for n, h in self.homes.items() if self._is_waiting(n)}
@@ -169,14 +170,14 @@ class _Names(dict):
         if not self._is_waiting(name):
             raise KeyError(name)
         module = importlib.import_module(self.homes[name])
-        if self.copied:
+        if self.borrowed:
             super().__setitem__(name, getattr(module, name))
         return self[name]
 
     def _is_waiting(self, name) -> bool:
         # A module that is being imported finds its own names free.
         return name in self.homes and (
-            self.copied or self.homes[name] not in sys.modules)
+            self.borrowed or self.homes[name] not in sys.modules)
 
 
 def _add_names(registry_module) -> None:
@@ -186,11 +187,12 @@ def _add_names(registry_module) -> None:
 
 def _add_borrowed(registry_module) -> None:
     library = registry_module.__name__.partition('.')[0]
-    _add_waiting(registry_module.MODELS, BORROWED[library])
+    _add_waiting(registry_module.MODELS, BORROWED[library], borrowed=True)
 
 
-def _add_waiting(registry, modules: dict) -> None:
-    registry._module_dict = _Names(registry._module_dict, homes_of(modules))
+def _add_waiting(registry, modules: dict, borrowed: bool = False) -> None:
+    registry._module_dict = _Names(
+        registry._module_dict, homes_of(modules), borrowed)
 
 
 def _add_bindings(library_module) -> None:

@@ -28,8 +28,8 @@ ROOTS = {kind: getattr(mmengine.registry, kind) for kind in NAMES}
 
 
 def own_modules():
-    absent = ['triton', *(f'{library}_binding' for library in BORROWED
-                          | BINDINGS if find_spec(library) is None)]
+    absent = ['triton', *(f'{library}_binding' for library in BINDINGS
+                          if find_spec(library) is None)]
     for module in pkgutil.walk_packages(stepnet_mm.__path__, 'stepnet_mm.'):
         if not any(name in module.name for name in absent):
             yield importlib.import_module(module.name)
@@ -191,8 +191,7 @@ def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
             assert models.get(name) is registry.get(name)
     finally:
         ROOTS['MODELS']._children.pop(library, None)
-        for name in (library, f'{library}.registry',
-                     f'stepnet_mm.models.{library}_binding'):
+        for name in library, f'{library}.registry':
             sys.modules.pop(name, None)
 
 

@@ -82,7 +82,7 @@ class BuiltMap(PooledMap):
     @property
     def size(self) -> int:
         """H·W."""
-        return _area(self.values)
+        return self.values.size(2) * self.values.size(3)
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
@@ -116,7 +116,7 @@ class AffineMap(PooledMap):
     @property
     def size(self) -> int:
         """H·W."""
-        return _area(self.tail.map)
+        return self.tail.map.size(2) * self.tail.map.size(3)
 
     def transform(self, linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
@@ -141,9 +141,8 @@ def _pooled(x: Tensor | PooledMap) -> Any:
     return x if isinstance(x, PooledMap) else BuiltMap(x)
 
 
-# Each call that reads a dtype is one node of a graph that torch.fx traces. An
-# exported graph serves every size: no branch may read one (docs/performance.md,
-# Export).
+# Each call that reads a dtype is one node of a graph that torch.fx traces. No
+# branch reads a size, for an exported graph would keep it.
 @torch.fx.wrap
 def _mean(x: Tensor) -> Tensor:
     return x.mean((2, 3), keepdim=True, dtype=float32_or_wider(x.dtype))
@@ -154,10 +153,6 @@ def _deviation_norm(x: Tensor) -> Tensor:
     x = x.to(float32_or_wider(x.dtype))
     centred = x - x.mean((2, 3), keepdim=True)
     return torch.linalg.vector_norm(centred, dim=(2, 3), keepdim=True)
-
-
-def _area(x: Tensor) -> int:
-    return x.size(2) * x.size(3)
 
 
 @torch.fx.wrap
