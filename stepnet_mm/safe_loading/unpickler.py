@@ -380,6 +380,8 @@ def _of_type(value, *types: type):
 
 
 def _default_dict(factory=None) -> defaultdict:
+    if factory is _calls()['builtins.set']:  # the table's, which checks
+        factory = set
     if not any(factory is known for known in FACTORIES):
         raise Refused(f'a defaultdict of {torch.typename(factory)}')
     return defaultdict(factory)
