@@ -1,4 +1,4 @@
 """From a config to a running Runner.
 
-May import: config, safe_loading, utils.
+May import: config, resume, utils.
 """

@@ -173,7 +173,7 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     """
     from mmengine.runner import Runner
 
-    from ..safe_loading.own_state import OwnStateHook
+    from ..resume.own_state import add_own_state
     init_distributed(cfg)
     if is_first_rank() and cfg.get('work_dir'):
         unshare(cfg.work_dir)
@@ -183,7 +183,7 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
         _check_model(cfg)
         runner = Runner.from_cfg(cfg)
     if isinstance(runner, Runner):
-        runner.register_hook(OwnStateHook())
+        add_own_state(runner)
         for name in ('train', 'val', 'test'):
             ReplacedMethod(runner, f'build_{name}_loop',
                            partial(_build_loop, f'{name}_dataloader'))

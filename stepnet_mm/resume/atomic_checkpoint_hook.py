@@ -9,16 +9,10 @@ from mmengine.fileio import LocalBackend, get_file_backend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 
-from ..safe_loading.own_state import (
-    checkpoint_folder,
-    make_own,
-    resumes,
-    save_plain,
-    trains,
-)
 from ..utils.files import POINTER, UNFINISHED, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint
+from .own_state import add_own_state, checkpoint_folder, resumes, trains
 from .resumable_loops import ResumableLoop, validates
 from .training_state import accumulating, changed_settings, training_state
 
@@ -75,6 +69,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def before_run(self, runner) -> None:
         """Choose an undamaged checkpoint for a resume."""
+        add_own_state(runner)
         known = inspect.signature(runner.save_checkpoint).parameters
         if wrong := self.args.keys() - known:  # or the first save fails
             raise TypeError(
@@ -124,7 +119,6 @@ class AtomicCheckpointHook(CheckpointHook):
             raise ValueError(
                 '--resume: expected the checkpoint of a training, got one '
                 f'without {" and ".join(lacking)}; set load_from for weights')
-        make_own(runner, checkpoint)
         loop = runner._train_loop
         if isinstance(loop, ResumableLoop):
             loop.resume_from(checkpoint.get('training_state', {}))
@@ -168,7 +162,6 @@ class AtomicCheckpointHook(CheckpointHook):
         """Add the state that :meth:`save` gathered."""
         if self._state is not None:
             checkpoint['training_state'] = self._state
-        save_plain(runner, checkpoint)
 
     def after_val_epoch(self, runner, metrics) -> None:
         """No validation is due in checkpoints from here on."""

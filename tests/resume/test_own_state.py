@@ -16,8 +16,12 @@ from resume_run import (
     resume_runner,
 )
 
+from stepnet_mm.resume.own_state import (
+    OwnStateHook,
+    add_own_state,
+    save_plain,
+)
 from stepnet_mm.safe_loading.loaders import keep_own_files
-from stepnet_mm.safe_loading.own_state import OwnStateHook, save_plain
 
 
 def train(folder, kind='CheckpointHook', stop=None, note=None, **kwargs):
@@ -27,9 +31,12 @@ def train(folder, kind='CheckpointHook', stop=None, note=None, **kwargs):
         folder, hooks=hooks, interval=5, **kwargs,
         val_evaluator=dict(type='FallingMetric'),
         checkpoint=dict(type=kind, save_best='loss', rule='less'))
-    runner.register_hook(OwnStateHook())
+    add_own_state(runner)
     runner.message_hub.update_info('noted', note)
     runner.train()
+    *_, last = runner.hooks  # sees what the others add, and does it once
+    assert [last] == [hook for hook in runner.hooks
+                      if isinstance(hook, OwnStateHook)]
     return runner
 
 
@@ -100,8 +107,7 @@ def test_states_of_other_shapes(tmp_path, state, kept):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind', ['AtomicCheckpointHook', 'CheckpointHook'])
-def test_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch,
-                                                     kind):
+def test_texts_of_numpy_are_saved_as_plain(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(AugmentedDataset, 'metainfo', dict(
         classes=(np.str_('cat'), 'dog'), names=np.array(['a', 'b']),
         ages=np.array([1, 'b'], object)),

@@ -14,29 +14,13 @@ from mmengine.runner import BaseLoop
 from torch import Tensor
 from torch.nn import Parameter
 
-from .config_text import drop_texts
-from .loaders import keep_own_files, refusal
-from .unpickler import FACTORIES, is_plain
+from ..safe_loading.config_text import drop_texts
+from ..safe_loading.loaders import keep_own_files, refusal
+from ..safe_loading.unpickler import FACTORIES, is_plain
 
 #: Values of which some types load, such as times of a fixed zone, and others
 #: can be saved as text.
 _TEXT = Decimal, UUID, date, time, timedelta
-
-
-def make_own(runner, checkpoint: dict) -> None:
-    """Make a state that is resumed this run's.
-
-    The config is the Runner's, and a hook may delete files of the folder that
-    it saves in alone.
-
-    Args:
-        runner (Runner): the runner, before it takes the state.
-        checkpoint (dict): is changed in place.
-    """
-    drop_texts(checkpoint)
-    for hook in runner.hooks:
-        if isinstance(hook, CheckpointHook):
-            keep_own_files(checkpoint, checkpoint_folder(runner, hook))
 
 
 def checkpoint_folder(runner, hook: CheckpointHook) -> str:
@@ -57,19 +41,31 @@ def trains(runner) -> bool:
 
 
 class OwnStateHook(Hook):
-    """:func:`make_own` and :func:`save_plain` for mmengine's hook.
+    """Makes a resumed state this run's, and saves plain types.
 
-    Not for a FlexibleRunner, whose checkpoints are folders.
+    The config is then the Runner's, and a hook may delete files of the folder
+    that it saves in alone.
     """
+    priority = 'LOWEST'  # what other hooks add to a checkpoint is there
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Make a resumed state this run's."""
-        if resumes(runner):
-            make_own(runner, checkpoint)
+        """Drop configs, and names of files in other folders."""
+        if not resumes(runner):
+            return
+        drop_texts(checkpoint)
+        for hook in runner.hooks:
+            if isinstance(hook, CheckpointHook):
+                keep_own_files(checkpoint, checkpoint_folder(runner, hook))
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Save plain types."""
         save_plain(runner, checkpoint)
+
+
+def add_own_state(runner) -> None:
+    """Give a runner an :class:`OwnStateHook`, if it has none."""
+    if not any(isinstance(hook, OwnStateHook) for hook in runner.hooks):
+        runner.register_hook(OwnStateHook())
 
 
 def save_plain(runner, checkpoint: dict) -> None:
