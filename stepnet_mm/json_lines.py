@@ -47,8 +47,7 @@ def read_lines(file: BinaryIO, parse: Callable[[int, dict], T],
 def end_last_line(file: BinaryIO) -> None:
     """Before lines are appended: end the last one, or take off a cut one.
 
-    Args:
-        file (BinaryIO): opened by ``'a+b'``, and read by :func:`read_lines`.
+    The file is opened by ``'a+b'``, and read by :func:`read_lines`.
     """
     file.seek(0)
     *before, last = [b'', *file.read().splitlines(keepends=True)]

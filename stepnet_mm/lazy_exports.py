@@ -6,12 +6,8 @@ from collections.abc import Callable
 def lazy_exports(package: str, modules: dict) -> tuple[Callable, list]:
     """A package's ``__getattr__`` and ``__all__`` (PEP 562).
 
-    Args:
-        package (str): its ``__name__``.
-        modules (dict): submodule -> the names that it gives the package.
-
-    Returns:
-        tuple: the function and the sorted names.
+    ``package`` is its ``__name__``; ``modules`` has for each submodule the
+    names that it gives the package.
     """
     homes = homes_of(modules)
 

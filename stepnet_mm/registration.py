@@ -76,12 +76,7 @@ def register() -> None:
 
 
 def after_import(name: str, action: Callable) -> None:
-    """Call ``action`` once the module is there: now, or when it is imported.
-
-    Args:
-        name (str): absolute name of the module, which may not exist.
-        action (callable): gets the module.
-    """
+    """Call ``action(module)`` now, or once the module is imported, if ever."""
     if sys.modules.get(name):  # None forbids an import
         action(sys.modules[name])
     else:

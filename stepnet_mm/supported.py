@@ -27,15 +27,10 @@ TRIED = {
 
 
 def differences(python: str, versions: dict) -> dict:
-    """How an environment differs from each of those that were tried.
+    """How an environment differs from each of those that were tried, by name.
 
-    Args:
-        python (str): its version of Python, as ``'3.11.7'``.
-        versions (dict): of what is installed, by import name; one of mmdet
-            and mmpretrain may be absent.
-
-    Returns:
-        dict: of lists, by name; as ``['torch 2.9.1 (tried 2.11.0)']``.
+    As ``['torch 2.9.1 (tried 2.11.0)']``. ``versions`` has those of what is
+    installed, by import name; one of mmdet and mmpretrain may be absent.
     """
     return {name: [*_of_python(python, pythons), *(
         f'{library} {versions[library]} (tried {version})'

@@ -139,10 +139,8 @@ class AttentionRecord:
         """What must agree between records that one figure compares."""
         return dict(
             layers=[(layer.name, *layer.maps.shape) for layer in self.layers],
-            query=tuple(self.query),
-            size=tuple(self.size),
-            samples=self.samples,
-            image=zlib.crc32(self.image.tobytes()))
+            query=tuple(self.query), size=tuple(self.size),
+            samples=self.samples, image=zlib.crc32(self.image.tobytes()))
 
 
 def save_attention(record: AttentionRecord, path) -> None:

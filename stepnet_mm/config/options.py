@@ -91,11 +91,7 @@ def _moved(value, before: set[str], root: str):
 
 
 def set_image_scale(cfg: Config, scale: tuple) -> None:
-    """Set the scale of every resizing transform in the pipelines.
-
-    Args:
-        cfg (Config): it is changed.
-        scale (tuple[int, int]): long and short edge in px.
+    """Set the scale, long and short edge in px, of every resizing transform.
 
     Raises:
         ValueError: if a data loader, or a pipeline to which a hook switches,

@@ -17,10 +17,7 @@ DIAMETERS = dict(small=(18, 28), medium=(36, 80), large=(120, 150))
 CANVAS = 192
 
 
-def make_mini_coco(root,
-                   train: int = 240,
-                   val: int = 60,
-                   size: int = CANVAS,
+def make_mini_coco(root, train: int = 240, val: int = 60, size: int = CANVAS,
                    seed: int = 0) -> None:
     """Draw ``train2017``, ``val2017`` and their annotation files.
 
@@ -57,13 +54,9 @@ def _write_split(root: Path, split: str, number: int, size: int, rng) -> None:
             annotations.append(entry)
     content = dict(
         info=dict(description='mini-COCO drawn by stepnet_mm', version='1'),
-        licenses=[],
-        images=images,
-        annotations=annotations,
-        categories=[
-            dict(id=k, name=name, supercategory='shape')
-            for k, name in enumerate(CLASSES, 1)
-        ])
+        licenses=[], images=images, annotations=annotations,
+        categories=[dict(id=k, name=name, supercategory='shape')
+                    for k, name in enumerate(CLASSES, 1)])
     path = root / 'annotations' / f'instances_{split}.json'
     path.write_text(json.dumps(content))
 

@@ -43,13 +43,9 @@ class AttentionMapHook(MeasuringHook):
             no such layers, or the image no such pixel.
     """
 
-    def __init__(self,
-                 interval: int = 1,
-                 by_epoch: bool = True,
-                 query: tuple | None = None,
-                 probe: dict | None = None,
-                 layers: str | None = None,
-                 name: str = 'attention'):
+    def __init__(self, interval: int = 1, by_epoch: bool = True,
+                 query: tuple | None = None, probe: dict | None = None,
+                 layers: str | None = None, name: str = 'attention'):
         super().__init__(interval, by_epoch, dict() if probe is None else
                          probe, name)
         self.query = query

@@ -13,14 +13,7 @@ LARGEST = 2**25
 
 
 def data_warnings(runner) -> list[str]:
-    """Compare the datasets of a training with its heads and files.
-
-    Args:
-        runner (Runner): its loops are built.
-
-    Returns:
-        list[str]: a line for each mismatch.
-    """
+    """A line for each mismatch of a training's datasets, heads and files."""
     lines: list[str] = []
     with suppress(Exception):  # a dataset may hold anything
         lines += _lines(runner)

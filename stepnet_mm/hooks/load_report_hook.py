@@ -133,13 +133,11 @@ class LoadReportHook(_LoadHook):
         ValueError: while loading, with the backbone's name.
     """
 
-    def __init__(self,
-                 allow_new: Sequence[str] = (),
+    def __init__(self, allow_new: Sequence[str] = (),
                  allow_unused: Sequence[str] = ()):
         # A head is any part of the model that is named so.
-        self.allow_new = [
-            r'head\w*\.', r'conv_offset\.', 'num_batches_tracked$', *allow_new
-        ]
+        self.allow_new = [r'head\w*\.', r'conv_offset\.',
+                          'num_batches_tracked$', *allow_new]
         self.allow_unused = [r'^fc\.', 'num_batches_tracked$', *allow_unused]
         self._loaded: set[str] = set()  # backbones
 

@@ -38,12 +38,9 @@ class TNSMetric(BaseMetric):
     # Not TNSHook's own: its curve is over iterations, this one over epochs.
     default_prefix = 'stiffness_eval'
 
-    def __init__(self,
-                 blocks: str | None = None,
-                 definition: str | None = None,
-                 by_block: bool = False,
-                 collect_device: str = 'cpu',
-                 prefix: str | None = None):
+    def __init__(self, blocks: str | None = None,
+                 definition: str | None = None, by_block: bool = False,
+                 collect_device: str = 'cpu', prefix: str | None = None):
         super().__init__(collect_device=collect_device, prefix=prefix)
         self.choice = dict(blocks=blocks, definition=definition)
         self.by_block = by_block

@@ -139,8 +139,7 @@ def _require(launcher: str, names: Sequence[str]) -> None:
 def first_host(node_list: str) -> str:
     """The address of the first node of a list, as the other nodes reach it.
 
-    Args:
-        node_list (str): Slurm's form, such as ``node[3-5,7]``.
+    The list has Slurm's form, such as ``node[3-5,7]``.
 
     Raises:
         ValueError: if the name does not resolve, and ``scontrol``, which

@@ -83,11 +83,8 @@ def make_measuring_parser(
         checkpoint: str | None = '?') -> argparse.ArgumentParser:
     """A parser of a config, weights, and data to measure them on.
 
-    Args:
-        description (str): the help text.
-        ending (str): of the output, as for :func:`output_of`.
-        checkpoint (str): ``nargs`` of the weights: ``'?'`` where a network
-            at its start can be measured, else None.
+    ``ending`` is that of :func:`output_of`; ``checkpoint``, the ``nargs`` of
+    the weights, is None where no network at its start can be measured.
     """
     parser = make_config_parser(description)
     parser.add_argument('checkpoint', nargs=checkpoint, help='weights')
@@ -149,11 +146,8 @@ def set_scope(cfg: Config) -> None:
 def harden_to_run(cfg: Config, changes: list[str]) -> Config:
     """Harden a config; returns the one for the work dir.
 
-    That has the libraries' own types, which their tools look for.
-
-    Args:
-        cfg (Config): it is changed, as by :func:`.harden`.
-        changes (list[str]): gets a line for each substitution.
+    That has the libraries' own types, which their tools look for. ``changes``
+    gets a line for each substitution.
     """
     own = copy.deepcopy(cfg)
     import_package(own)
@@ -166,10 +160,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
                  own: Config | None = None):
     """mmengine's Runner, or that of ``runner_type``.
 
-    Args:
-        cfg (Config): has a model, or a ``runner_type``.
-        changes (sequence[str]): those of :func:`harden_to_run`, for the log.
-        own (Config, optional): of :func:`harden_to_run`, for the work dir.
+    ``changes`` and ``own`` are those of :func:`harden_to_run`, for the log and
+    the work dir.
     """
     from mmengine.runner import Runner
 
@@ -206,13 +198,8 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
                 start: bool = True) -> nn.Module:
     """A config's network in eval mode, without a Runner.
 
-    Args:
-        cfg (Config): the config; its seed is that of the start.
-        checkpoint (str, optional): weights; defaults to those at the start
-            of a training.
-        device (str | torch.device): its device.
-        start (bool): without a checkpoint, follow ``init_cfg``; otherwise
-            the weights are random, and no file is loaded.
+    Without a checkpoint its weights are those at the start of a training with
+    the config's seed or, without ``start``, random: no file is loaded.
 
     Raises:
         RuntimeError: if the weights are those of another network.
@@ -237,12 +224,8 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
 def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
     """The output file of a tool that measures a checkpoint.
 
-    Args:
-        cfg (Config): the config.
-        args (argparse.Namespace): with ``out`` and ``checkpoint``. Without
-            ``out`` it is beside a local checkpoint, or in the work dir for a
-            URL; without a checkpoint ``start`` + ``ending`` there.
-        ending (str): of its name, such as ``'_stiffness.jsonl'``.
+    Without ``args.out`` it is beside a local checkpoint, or in the work dir
+    for a URL; without a checkpoint ``start`` + ``ending`` there.
 
     Raises:
         ValueError: if it cannot be written.

@@ -30,10 +30,8 @@ PATIENCE = 120.
 def work_dir_lock(work_dir: str) -> Iterator[None]:
     """Lock a work dir on the first rank; a collective call.
 
-    A requeued Slurm job waits, for its earlier start may not have ended.
-
-    Args:
-        work_dir (str): the work dir, which is made.
+    The folder is made. A requeued Slurm job waits, for its earlier start may
+    not have ended.
 
     Raises:
         ValueError: if another process trains there.
@@ -68,19 +66,10 @@ def _take(held: ExitStack, work_dir: Path) -> None:
 
 def measure_into(path: Path, args: argparse.Namespace,
                  measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Write a measurement of a checkpoint, with its origin.
+    """Write a measurement of a checkpoint, with its origin, as JSON.
 
-    Args:
-        path (Path): of the JSON file.
-        args (argparse.Namespace): with ``config``, ``cfg_options`` and
-            ``checkpoint``.
-        measure (callable): gives the numbers, None for NaN and infinities.
-
-    Returns:
-        dict: the content of the file.
-
-    Raises:
-        ValueError: if a number is not finite.
+    ``args`` has ``config``, ``cfg_options`` and ``checkpoint``; ``measure``
+    gives the numbers, None for NaN and infinities. Returns the content.
     """
     content = dict(
         config=args.config, options=args.cfg_options or {},

@@ -85,8 +85,7 @@ class ResidualTail:
     def output(self, step_size: Tensor) -> Tensor:
         """y = relu(x + BN(z) ⊗ Δt), (N, C, H, W); to be called once.
 
-        Args:
-            step_size (Tensor): Δt, (N, C, 1, 1) or (1, C, 1, 1).
+        Δt is (N, C, 1, 1) or (1, C, 1, 1).
         """
         m = self.moments
         step_size = step_size.to(m.mean.dtype)

@@ -57,21 +57,14 @@ class KernelCheck:
     reason: str
 
 
-def check_kernels(
-    device: str | torch.device,
-    dtypes: Iterable[torch.dtype] = DTYPES,
-    formats: Iterable[torch.memory_format] | None = None
-) -> list[KernelCheck]:
+def check_kernels(device: str | torch.device,
+                  dtypes: Iterable[torch.dtype] = DTYPES,
+                  formats: Iterable[torch.memory_format] | None = None
+                  ) -> list[KernelCheck]:
     """Check every kernel that a device would use; raises nothing.
 
-    Args:
-        device (str | torch.device): 'cpu', or a CUDA device.
-        dtypes (iterable[torch.dtype]): of the maps.
-        formats (iterable[torch.memory_format], optional): of the maps; left
-            out, all that the device has kernels for.
-
-    Returns:
-        list[KernelCheck]: one for each kernel, dtype and format.
+    For maps of these dtypes, and left out of all memory formats that the
+    device has kernels for.
     """
     device = torch.device(device)
     formats = list(formats or formats_on(device.type))

@@ -112,15 +112,13 @@ def _of_layer(name: str, layer, x, query: tuple,
     pixel = tuple(edge / own for edge, own in zip(size, shape))
     inside = [q * own // edge for q, edge, own in zip(query, size, shape)]
     distance = mean_attention_distance(layer, x, pixel)
+    maps = layer.attention(x[:1], _output_pixel(name, layer, inside, shape))
     return LayerAttention(
-        name=name,
-        maps=layer.attention(x[:1], _output_pixel(name, layer, inside, shape))
-        [0].float().cpu().numpy(),
+        name=name, maps=maps[0].float().cpu().numpy(),
         query=tuple(i + p for i, p in zip(inside, layer.padding)),
         distance=distance.tolist(),
         uniform=uniform_attention_distance(layer, x, pixel),
-        pixel=pixel,
-        padding=layer.padding)
+        pixel=pixel, padding=layer.padding)
 
 
 def _output_pixel(name: str, layer, inside: list, shape) -> list:

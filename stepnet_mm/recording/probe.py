@@ -103,11 +103,7 @@ def sample_inputs(model, loader: DataLoader, number: int,
                   first: int | None = None) -> torch.Tensor:
     """Samples spread over a loader's dataset, as a model's network takes them.
 
-    Args:
-        model (BaseModel): a model of the mm libraries.
-        loader (DataLoader): names the dataset and the collate function.
-        number (int): how many.
-        first (int, optional): index of a sample that comes first.
+    ``first`` is the index of a sample that comes first.
     """
     indices = spread_indices(len(cast(Sized, loader.dataset)), number)
     if first is not None:
@@ -140,12 +136,9 @@ def subset_loader(loader: DataLoader, indices: list,
     batch_size = batch_size or loader.batch_size or getattr(
         loader.batch_sampler, 'batch_size', 1)
     part = DataLoader(
-        Subset(loader.dataset, indices),
-        batch_size=batch_size,
-        num_workers=loader.num_workers,
-        collate_fn=loader.collate_fn,
-        pin_memory=loader.pin_memory,
-        generator=torch.Generator())
+        Subset(loader.dataset, indices), batch_size=batch_size,
+        num_workers=loader.num_workers, collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory, generator=torch.Generator())
     ignore_in_workers(part)
     return part
 

@@ -170,20 +170,13 @@ class AtomicCheckpointHook(CheckpointHook):
         if trains(runner):
             super().after_val_epoch(runner, metrics)
 
-    def save(self,
-             runner,
-             filename: str,
-             meta: dict,
-             whole: bool = True,
+    def save(self, runner, filename: str, meta: dict, whole: bool = True,
              **state) -> str:
-        """Save under a name; a collective call. Returns the file's path.
+        """Save in the folder of checkpoints; returns the file's path.
 
-        Args:
-            runner (Runner): the runner.
-            filename (str): name of the file in the folder of checkpoints.
-            meta (dict): ``epoch`` and ``iter``, the completed ones.
-            whole (bool): with optimizer and schedulers in any case.
-            **state: for :func:`.training_state`.
+        A collective call. ``meta`` has the completed ``epoch`` and ``iter``;
+        ``whole`` saves optimizer and schedulers in any case; ``state`` is for
+        :func:`.training_state`.
         """
         if accumulating(runner.optim_wrapper):
             runner.logger.warning(
@@ -194,14 +187,10 @@ class AtomicCheckpointHook(CheckpointHook):
         if isinstance(runner.train_loop, ResumableLoop):
             self._state = training_state(runner, **state)
         runner.save_checkpoint(
-            self.out_dir,
-            filename,
-            self.file_client_args,
+            self.out_dir, filename, self.file_client_args,
             save_optimizer=whole or self.save_optimizer,
             save_param_scheduler=whole or self.save_param_scheduler,
-            meta=meta,
-            by_epoch=self.by_epoch,
-            backend_args=self.backend_args,
+            meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args,
             **self.args)
         self._state = None
         return self._path(filename)

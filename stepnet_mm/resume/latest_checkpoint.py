@@ -22,8 +22,7 @@ NEEDED = 'meta', 'state_dict', 'message_hub'
 _NO_NAME = errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG
 
 
-def latest_checkpoint(work_dir: str,
-                      folder: str | None = None,
+def latest_checkpoint(work_dir: str, folder: str | None = None,
                       template: str = 'epoch_{}.pth',
                       backend_args: dict | None = None
                       ) -> tuple[str | None, dict[str, str]]:

@@ -189,12 +189,9 @@ class NonFiniteLossHook(Hook):
         if self._saved or hook is None or not isinstance(loop, ResumableLoop):
             return
         self._saved = hook.save(
-            runner,
-            NON_FINITE.format(runner.iter),
-            dict(epoch=runner.epoch, iter=runner.iter),
-            random=self._random,
-            batches=loop.batches - 1,
-            validation_due=False)
+            runner, NON_FINITE.format(runner.iter),
+            dict(epoch=runner.epoch, iter=runner.iter), random=self._random,
+            batches=loop.batches - 1, validation_due=False)
 
 
 def _images(part) -> list[str]:

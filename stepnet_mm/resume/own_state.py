@@ -72,10 +72,6 @@ def save_plain(runner, checkpoint: dict) -> None:
     """Replace texts, containers and what will not load by plain types.
 
     A warning names a type that will not load.
-
-    Args:
-        runner (Runner): its logger warns.
-        checkpoint (dict): is going to be saved; parts are replaced.
     """
     for key in list(checkpoint):
         reason = ''

@@ -54,8 +54,7 @@ class PreemptionHook(Hook):
     """
     priority = 'LOWEST'
 
-    def __init__(self,
-                 signals: str | Sequence[str] = SIGNALS,
+    def __init__(self, signals: str | Sequence[str] = SIGNALS,
                  max_requeues: int = 20):
         check_count('PreemptionHook.max_requeues', max_requeues)
         names = [signals] if isinstance(signals, str) else signals

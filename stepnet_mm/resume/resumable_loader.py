@@ -34,9 +34,7 @@ class ResumableLoader(DataLoader):
     def of(cls, loader: DataLoader, seed: int):
         """The same batches, with a movable start and seeded samples.
 
-        Args:
-            loader (DataLoader): any with a batch sampler.
-            seed (int): the same on all ranks.
+        The seed is the same on all ranks.
 
         Raises:
             ValueError: if the samples have no index.

@@ -110,8 +110,7 @@ class ResumableLoop(BaseLoop):
     def resume_from(self, state: dict) -> None:
         """Go on from a :func:`.training_state` in :meth:`run`.
 
-        Args:
-            state (dict): if empty, iteration and epoch are used alone.
+        If it is empty, iteration and epoch are used alone.
         """
         self._resumed = state
         if state:  # before hooks of before_train take batches
@@ -232,12 +231,8 @@ class ResumableEpochBasedTrainLoop(ResumableLoop, EpochBasedTrainLoop):
     """``EpochBasedTrainLoop`` that goes on from the middle of an epoch.
 
     Needs :class:`.AtomicCheckpointHook` for that. Seen batches are skipped in
-    the batch sampler and not loaded; hooks get the true ``batch_idx``.
-
-    Args:
-        runner (Runner): the runner.
-        dataloader (DataLoader or dict): of the training.
-        **kwargs: those of ``EpochBasedTrainLoop``.
+    the batch sampler and not loaded; hooks get the true ``batch_idx``. Takes
+    the arguments of ``EpochBasedTrainLoop``.
 
     Raises:
         ValueError: if a rank gets no batch, or the samples have no index.
@@ -274,12 +269,8 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     """``IterBasedTrainLoop`` that goes on without replaying the data.
 
     Needs :class:`.AtomicCheckpointHook` for that. A finite sampler begins
-    anew when it is through, without a restart of the workers.
-
-    Args:
-        runner (Runner): the runner.
-        dataloader (DataLoader or dict): of the training.
-        **kwargs: those of ``IterBasedTrainLoop``.
+    anew when it is through, without a restart of the workers. Takes the
+    arguments of ``IterBasedTrainLoop``.
     """
     endless = True
 

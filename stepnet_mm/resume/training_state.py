@@ -97,14 +97,11 @@ def _digest(tensor: torch.Tensor) -> str:
 
 
 def changed_settings(runner, checkpoint: dict) -> list[str]:
-    """Settings of a config that a resume does not change.
+    """A text for each setting of a config that a resume does not change.
 
     Of optimizer and schedules, which mmengine loads with the checkpoint's
     settings (those of several optimizers are not compared), and the seed. To
     be called before they are loaded.
-
-    Returns:
-        list[str]: a text for each difference of config and checkpoint.
     """
     seed = (runner.cfg.get('randomness') or {}).get('seed')
     saved = checkpoint.get('training_state', {}).get('seed', seed)

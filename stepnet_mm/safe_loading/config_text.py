@@ -79,12 +79,7 @@ class _Refused(ValueError):
 
 
 def without_code(checkpoint, filename: str):
-    """Reduce the config texts in a checkpoint to :func:`inferencer_text`.
-
-    Args:
-        checkpoint: what was loaded; changed in place.
-        filename (str): for the warning.
-    """
+    """Reduce the config texts in a checkpoint to :func:`inferencer_text`."""
     for place in TEXTS:
         text = at(checkpoint, place)
         if isinstance(text, str):
@@ -121,15 +116,10 @@ def at(holder, path):
 
 
 def inferencer_text(text: str) -> str:
-    """A config of the settings that an inferencer needs, in plain values.
+    """What an inferencer needs of a config, in plain values.
 
-    Args:
-        text (str): a config as mmengine writes it.
-
-    Returns:
-        str: its ``model`` without starts, dataset type, classes and pipeline
-        of its test data, ``default_scope``, ``test_cfg``, and the type of its
-        visualizer.
+    Its ``model`` without starts, dataset type, classes and pipeline of its
+    test data, ``default_scope``, ``test_cfg``, and the type of its visualizer.
 
     Raises:
         _Refused: if it is more than settings, or a setting names code, a

@@ -65,13 +65,6 @@ def _safe(loader):
 def load_from_local(filename: str, map_location=None) -> dict:
     """Load a local checkpoint of weights, or of a training by mmengine.
 
-    Args:
-        filename (str): its path.
-        map_location: as for :func:`torch.load`.
-
-    Returns:
-        dict: the checkpoint.
-
     Raises:
         FileNotFoundError: if there is no such file.
         UnsafeCheckpointError: if it holds anything else, which is neither
@@ -125,12 +118,9 @@ def _as_data(checkpoint, filename: str):
 
 
 def keep_own_files(checkpoint, folder: str) -> None:
-    """Keep the names of one folder's files alone.
+    """Keep the names of a folder's files alone in ``message_hub``.
 
-    Args:
-        checkpoint: what was loaded; ``message_hub.runtime_info`` is changed in
-            place.
-        folder (str): a path or a URL.
+    The folder is a path or a URL.
     """
     info = at(checkpoint, ('message_hub', 'runtime_info'))
     if not isinstance(info, dict):

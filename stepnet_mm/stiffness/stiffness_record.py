@@ -79,20 +79,11 @@ class RecordHeader:
 
     @classmethod
     def of(cls, recorder, samples: int, **meta) -> 'RecordHeader':
-        """The header of a recorder's measurement.
-
-        Args:
-            recorder (TrajectoryRecorder): its blocks and definition.
-            samples (int): number of samples of the complete record.
-            meta: origin, such as ``name``.
-        """
+        """The header of a :class:`TrajectoryRecorder`'s measurement."""
         return cls(
-            definition=recorder.definition,
-            blocks=recorder.blocks,
+            definition=recorder.definition, blocks=recorder.blocks,
             stage=recorder.stage.tolist(),
-            position=recorder.position.tolist(),
-            samples=samples,
-            meta=meta,
+            position=recorder.position.tolist(), samples=samples, meta=meta,
             stages=max(block.stage for block in recorder.found))
 
 

@@ -19,14 +19,9 @@ class DataError(ValueError):
 def data_errors(key: str, within: str = '') -> Iterator[None]:
     """Raise an error of this block again, with the loader and the file.
 
-    Only for where nobody catches the error, for it gets another type.
-
-    Args:
-        key (str): the loader's in the config.
-        within (str): only errors that went through this function.
-
-    Raises:
-        DataError: from any error.
+    Only for where nobody catches the error, for it becomes a
+    :class:`DataError`: any, or one that went through a function ``within``.
+    ``key`` is the loader's in the config.
     """
     try:
         yield
@@ -41,10 +36,8 @@ def data_errors(key: str, within: str = '') -> Iterator[None]:
 def name_samples(loader, key: str) -> None:
     """Have the errors of an evaluation's samples name key and file.
 
-    Args:
-        loader (DataLoader): its dataset gets a ``__getitems__``, which torch
-            prefers; :class:`.SeededSamples` does not.
-        key (str): the loader's in the config.
+    The dataset gets a ``__getitems__``, which torch prefers;
+    :class:`.SeededSamples` does not.
     """
     dataset = loader.dataset
     batch = getattr(dataset, '__getitems__', None)

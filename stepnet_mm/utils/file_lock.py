@@ -34,11 +34,8 @@ def file_lock(path, wait: float = 0) -> Iterator[None]:
     It is a POSIX lock: other processes see it and, if the file system
     supports it, other machines; threads and a second lock of the same
     process do not. Forked children do not hold it, so a killed process
-    leaves none. The file names its holder, and stays.
-
-    Args:
-        path (str | Path): the file; folders are made.
-        wait (float): seconds to wait at most until it is free.
+    leaves none. The file names its holder, and stays. Folders are made; a
+    lock that is taken is waited for, ``wait`` seconds at most.
 
     Raises:
         LockTaken: if another process holds it.

@@ -19,11 +19,9 @@ UNFINISHED = '.unfinished'
 
 @contextmanager
 def named_errors(path, size: int = 0) -> Iterator[None]:
-    """Put a path into an OSError without one, as of a full disk.
+    """Put the path that a block writes into an OSError, as of a full disk.
 
-    Args:
-        path (str | Path): what the block writes.
-        size (int): its bytes, if they are known.
+    ``size`` is in bytes, if it is known.
     """
     try:
         yield
@@ -52,14 +50,8 @@ def written_whole(path, size: int = 0) -> Iterator[BinaryIO]:
     """An atomic write: the file takes its name when the block ends.
 
     A process killed at any moment leaves the old file or the new one, an
-    error, which names the file, the old one. Folders are made.
-
-    Args:
-        path (str | Path): the file.
-        size (int): its bytes, if they are known, for the error.
-
-    Yields:
-        BinaryIO: a file beside it, ``<path>.unfinished``.
+    error, which names the file and its ``size``, the old one. Folders are
+    made. The block writes a file beside it, ``<path>.unfinished``.
     """
     path = Path(path)
     if path.is_dir():

@@ -27,10 +27,6 @@ class IgnoreSignals:
 
     TERM from the training process itself, with which Python ends workers, is
     obeyed.
-
-    Args:
-        worker_init_fn (callable, optional): called with the worker's number.
-        signals (sequence[Signals]): those to ignore.
     """
 
     def __init__(self, worker_init_fn: Callable | None,
@@ -89,8 +85,7 @@ class SignalListener:
     def start(self) -> list[signal.Signals]:
         """Install the handlers; Python allows it in the main thread only.
 
-        Returns:
-            list[Signals]: those that have, and keep, another handler.
+        Returns the signals that have, and keep, another handler.
         """
         self._first = None
         if threading.current_thread() is not threading.main_thread():

@@ -6,11 +6,9 @@ import torch
 
 
 def get_random_state() -> dict:
-    """The states of Python's, numpy's and torch's global generators.
+    """The states of all random generators, those of the current GPU too.
 
-    Returns:
-        dict: of ints, lists and CPU tensors, which a weights-only load
-        accepts; with the current GPU's state if there is one.
+    Of ints, lists and CPU tensors, which a weights-only load accepts.
     """
     kind, keys, *rest = np.random.get_state()
     state = dict(

@@ -40,10 +40,8 @@ def slurm_command(*words: str) -> str:
 def requeue(max_requeues: int, say: Callable[[str], None]) -> None:
     """Requeue this job, unless it was cancelled or is requeued already.
 
-    Args:
-        max_requeues (int): the most requeues of a job.
-        say (callable): is called with a line before the requeue: Slurm may
-            end this process before ``scontrol`` returns.
+    ``say`` is called with a line before the requeue: Slurm may end this
+    process before ``scontrol`` returns.
     """
     job = _job()
     if job is None:
@@ -84,4 +82,3 @@ def field_of(line: str, name: str) -> str:
         raise RuntimeError(
             f'scontrol: expected a field {name}, got {line.strip()}')
     return found.group(1)
-

@@ -84,32 +84,23 @@ class _Figure(Figure):
 
 @styled
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure; dollar signs are plain text.
+    """An empty figure, at most :data:`WIDTH` inches wide.
 
-    Args:
-        width (float): in inches, at most :data:`WIDTH`.
-        height (float): likewise, without a limit.
+    Dollar signs are plain text.
     """
     return _Figure(figsize=(min(width, WIDTH), height))
 
 
 def panel_grid(count: int, width: float, height: float) -> tuple:
-    """A figure of equal panels, as many side by side as fit.
+    """A figure of equal panels, as many side by side as fit, and its axes.
 
-    Args:
-        count (int): number of panels.
-        width (float): of each, in inches.
-        height (float): likewise.
-
-    Returns:
-        tuple: the Figure and the list of its axes.
+    Width and height are those of a panel, in inches.
     """
     rows = math.ceil(count / int(WIDTH / width))
     columns = math.ceil(count / rows)
     figure = new_figure(columns * width, rows * height)
-    return figure, [
-        figure.add_subplot(rows, columns, i) for i in range(1, count + 1)
-    ]
+    return figure, [figure.add_subplot(rows, columns, i)
+                    for i in range(1, count + 1)]
 
 
 def legend_below(figure, handles: list) -> None:
