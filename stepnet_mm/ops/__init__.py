@@ -2,7 +2,7 @@
 
 May import: utils.
 """
-from .compilation import is_compiling, is_exporting
+from ..utils.compilation import is_compiling, is_exporting
 from .residual_tail import ResidualTail, attach_mean, take_attached_mean
 from .tail_reference import Norm
 

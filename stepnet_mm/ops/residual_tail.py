@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function, forward_ad
 
+from ..utils.compilation import is_compiling
 from ..utils.precision import float32_or_wider
 from . import tail_cpu, tail_reference
-from .compilation import is_compiling
 from .tail_check import formats_on, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 

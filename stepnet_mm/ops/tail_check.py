@@ -15,9 +15,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from ..utils.compilation import uncompiled
 from ..utils.precision import float32_or_wider
 from . import tail_cpu, tail_reference
-from .compilation import uncompiled
 from .tail_reference import Gradients, Moments, Norm
 
 HAS_TRITON = importlib.util.find_spec('triton') is not None

@@ -1,6 +1,6 @@
 """Neural stiffness as pure functions on tensors (needs torch only).
 
-May import: no other folder.
+May import: utils.
 """
 from .nsi import (
     neural_stiffness_index,

@@ -10,14 +10,14 @@ import math
 import torch
 from torch import Tensor
 
+from ..utils.compilation import is_compiling
+
 #: Norms whose squares are far from both ends of float32, and powers of two
 #: that bring smaller and larger ones there.
 SMALLEST, LARGEST = 2.**-40, 2.**60
 UP, DOWN = 2.**100, 2.**-80
 #: Values that are scaled at once; 128 MiB in float32.
 CHUNK = 2**25
-#: Torch 2.1 has no word for it, and breaks its graph instead.
-is_compiling = getattr(torch.compiler, 'is_compiling', lambda: False)
 
 
 def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
@@ -62,8 +62,7 @@ def stiffness_index(jacobian: Tensor) -> Tensor:
     return torch.linalg.eigvals(jacobian).real.abs().amax(-1)
 
 
-def stiffness_aware_index(states: Tensor,
-                          times: Tensor,
+def stiffness_aware_index(states: Tensor, times: Tensor,
                           simplified: bool = False) -> Tensor:
     r"""SAI of an observed trajectory, Eq. 3.
 

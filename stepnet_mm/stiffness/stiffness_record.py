@@ -175,11 +175,7 @@ def labels(records: list[StiffnessRecord]) -> list[str]:
 
 
 def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
-    """Read a record.
-
-    Args:
-        path (str | Path): the file.
-        partial (bool): whether an unfinished one is accepted.
+    """Read a record; with ``partial`` an unfinished one, too.
 
     Raises:
         ValueError: if it is no record, a line is damaged, or it is unfinished
@@ -202,12 +198,7 @@ def read_stiffness_record(path, partial: bool = False) -> StiffnessRecord:
 def begin_record(path, header: RecordHeader) -> int:
     """Prepare a record for more rows; no whole line of it is lost.
 
-    Args:
-        path (str | Path): the file; a missing one is made.
-        header (RecordHeader): of the measurement.
-
-    Returns:
-        int: the number of samples that it already has.
+    A missing file is made. Returns the number of samples that it already has.
 
     Raises:
         ValueError: if it is no record, a line is damaged, or it is the record
