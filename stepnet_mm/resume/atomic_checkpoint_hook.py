@@ -138,10 +138,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 'of --resume')
 
     def before_train(self, runner) -> None:
-        """Set the file backend; delete unfinished files of a killed run.
-
-        And name folders that are where a checkpoint would be written.
-        """
+        """Set the file backend; delete unfinished files of a killed run."""
         backend = get_file_backend(
             self.out_dir or runner.work_dir, backend_args=self.backend_args)
         if self.file_client_args is None and type(backend) is LocalBackend:
@@ -151,12 +148,6 @@ class AtomicCheckpointHook(CheckpointHook):
                 and is_main_process()):
             for path in Path(self.out_dir).glob(f'*{UNFINISHED}'):
                 path.unlink()
-            for path in Path(self.out_dir).glob('*.pth'):
-                if path.is_dir():
-                    runner.logger.warning(
-                        f'{path}: expected a checkpoint or none, got a '
-                        'folder; rename it, or the training stops when it '
-                        'saves under this name')
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Add the state that :meth:`save` gathered."""
