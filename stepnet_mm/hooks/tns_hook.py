@@ -43,13 +43,9 @@ class TNSHook(MeasuringHook):
         ValueError: on a wrong argument, or a model that cannot be measured.
     """
 
-    def __init__(self,
-                 interval: int = 50,
-                 by_epoch: bool = False,
-                 probe: dict | None = None,
-                 blocks: str | None = None,
-                 definition: str | None = None,
-                 name: str = 'stiffness'):
+    def __init__(self, interval: int = 50, by_epoch: bool = False,
+                 probe: dict | None = None, blocks: str | None = None,
+                 definition: str | None = None, name: str = 'stiffness'):
         super().__init__(interval, by_epoch, probe, name)
         self.choice = dict(blocks=blocks, definition=definition)
         self._probe: Probe | None = None
@@ -99,7 +95,8 @@ class TNSHook(MeasuringHook):
         """Measure, where it is due; give the model its own method back."""
         super().after_train_iter(runner, batch_idx, *args, **kwargs)
         recorder, self._unchecked = self._end_recording(), False
-        _ = recorder and recorder.nsi  # whose reading may fail
+        if recorder is not None:
+            recorder.check()
 
     def _measure(self, runner) -> None:
         recorder = self._end_recording()

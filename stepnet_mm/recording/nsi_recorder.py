@@ -111,6 +111,16 @@ class TrajectoryRecorder:
         """Mean Δt over channels and space, (N, L); NaN without a gate."""
         return self._table(itemgetter('step')).cpu()
 
+    def check(self) -> None:
+        """Check what was recorded; reading it does so too.
+
+        Raises:
+            ValueError: if not all blocks have the same samples, or blocks of a
+                stage other shapes.
+        """
+        self._check_counts()
+        self._check_shapes()
+
     def clear(self) -> None:
         """Forget the samples recorded so far."""
         self._counter.samples = 0
@@ -119,8 +129,7 @@ class TrajectoryRecorder:
 
     def _table(self, column: Callable[[dict], Tensor]) -> Tensor:
         """(N, L), of a column of every forward in every block."""
-        self._check_counts()
-        self._check_shapes()
+        self.check()
         if not self._traces[0].rows:
             return torch.zeros(0, len(self._traces))
         return torch.stack([torch.cat([*map(column, trace.rows)])
@@ -157,14 +166,10 @@ class TrajectoryRecorder:
 
 
 class RecordedCalls:
-    """Records every call of a model's method, until undone.
+    """Records every call of a method of a model, or of its DDP wrapper.
 
-    The hooks are there during the call only: none is left when it raises.
-
-    Args:
-        model (nn.Module): has the method; also a DDP wrapper.
-        method (str): for example ``'train_step'``.
-        recorder (TrajectoryRecorder): takes the samples.
+    Until undone. The hooks are there during the call only: none is left when
+    it raises.
     """
 
     def __init__(self, model, method: str, recorder: TrajectoryRecorder):
@@ -239,10 +244,8 @@ class _Trace(_Hooks):
     once.
 
     Norms are kept as they come; their ratios are taken of all blocks at once.
-
-    Args:
-        block (ResidualBlock): by definition ``'output'`` one without parts.
-        update (bool): whether f ⊗ Δt takes the place of f.
+    By definition ``'output'`` the block is one without parts; with ``update``
+    f ⊗ Δt takes the place of f.
     """
 
     def __init__(self, block: ResidualBlock, update: bool):

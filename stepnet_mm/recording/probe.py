@@ -53,7 +53,7 @@ class Probe:
                         "run through the model with mode='tensor', got "
                         f'{type(error).__name__}: {error}; leave probe out '
                         'to measure the training forward') from error
-        _ = recorder.nsi  # whose reading may fail
+        recorder.check()
 
     @torch.no_grad()
     def measure(self, model, recorder: TrajectoryRecorder) -> None:
