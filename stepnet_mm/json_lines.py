@@ -15,17 +15,13 @@ def read_lines(file: BinaryIO, parse: Callable[[int, dict], T],
                wanted: str, advice: str) -> list[T]:
     """What ``parse`` makes of each line of a file, of any line ends.
 
-    Blank lines are passed over, and a last line that a kill cut.
-
-    Args:
-        file (BinaryIO): to be read from its beginning.
-        parse (Callable): of a line's number and object.
-        wanted (str): what a line should be, for the message.
-        advice (str): what to do with one that is not, likewise.
+    It gets the line's number and object. Blank lines are passed over, and a
+    last line that a kill cut.
 
     Raises:
         ValueError: if a line is no object of finite numbers, or ``parse``
-            raises an error; it names file and line.
+            raises an error; it names file and line, what is ``wanted``, and
+            the ``advice``.
     """
     file.seek(0)
     lines = file.read().splitlines(keepends=True)

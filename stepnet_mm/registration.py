@@ -132,13 +132,9 @@ class _Names(dict):
     """A registry's entries, those of ours imported when they are asked for.
 
     The registries of other scopes look into their parent's entries and do
-    not read its import locations, so that the entries must know it.
-
-    Args:
-        entries (dict): what is registered so far.
-        homes (dict): the modules that register further names, by name.
-        borrowed (bool): whether the modules register them elsewhere, as for
-            a copy, so that the objects are taken from the modules.
+    not read its import locations, so that the entries must know it. ``homes``
+    has the modules that register further names; if they register them
+    elsewhere, as for a copy, the names are ``borrowed`` from the modules.
     """
 
     def __init__(self, entries: dict, homes: dict, borrowed: bool = False):

@@ -36,12 +36,9 @@ def conv_to_attention(conv: nn.Conv2d,
     kernel, dilation = conv.kernel_size, conv.dilation
     reach = [d * (k // 2) for k, d in zip(kernel, dilation)]
     layer = RelativeSelfAttention2d(
-        conv.in_channels,
-        num_heads=kernel[0] * kernel[1],
-        out_channels=conv.out_channels,
-        padding=_padding(conv, reach),
-        padding_mode=conv.padding_mode,
-        crop=tuple(reach),
+        conv.in_channels, num_heads=kernel[0] * kernel[1],
+        out_channels=conv.out_channels, padding=_padding(conv, reach),
+        padding_mode=conv.padding_mode, crop=tuple(reach),
         bias=conv.bias is not None).to(conv.weight)
     layer.positions.to(float32_or_wider(conv.weight.dtype))
     layer.positions.centers.copy_(_shifts(kernel, dilation))

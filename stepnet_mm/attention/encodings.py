@@ -19,9 +19,6 @@ class QuadraticEncoding(nn.Module):
     -‖δ - Δ‖² / (2σ²): the head looks at the shift Δ, the more sharply the
     narrower σ. (The paper's form, with α = 1/(2σ²).)
 
-    Args:
-        num_heads (int): heads.
-
     Attributes:
         centers (nn.Parameter): Δ, (heads, 2) in pixels, rows first. From
             N(0, 2²) at the start.

@@ -60,18 +60,11 @@ class RelativeSelfAttention2d(nn.Module):
     key_bias: nn.Parameter  # u, without absolute positions
     position_key: nn.Parameter  # with a relative encoding
 
-    def __init__(self,
-                 in_channels: int,
-                 num_heads: int = 9,
-                 head_dim: int | None = None,
-                 out_channels: int | None = None,
-                 encoding: str | None = 'quadratic',
-                 content: bool = False,
-                 max_size: int | None = None,
-                 encoding_dim: int | None = None,
-                 padding=0,
-                 padding_mode: str = 'zeros',
-                 crop=0,
+    def __init__(self, in_channels: int, num_heads: int = 9,
+                 head_dim: int | None = None, out_channels: int | None = None,
+                 encoding: str | None = 'quadratic', content: bool = False,
+                 max_size: int | None = None, encoding_dim: int | None = None,
+                 padding=0, padding_mode: str = 'zeros', crop=0,
                  bias: bool = True):
         super().__init__()
         out_channels = in_channels if out_channels is None else out_channels

@@ -5,8 +5,7 @@ May import: steps, utils.
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
-    __name__,
-    dict(
+    __name__, dict(
         conversion=['to_stepnet'],
         hardening=['harden', 'use_exact_resume', 'use_intact_images',
                    'use_tns_metric'],

@@ -29,11 +29,9 @@ NEED_ALL = ('KeyMapper', 'TransformBroadcaster', 'ApplyToList',
 def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
     """Skip broken images, and make a resume bit for bit.
 
-    Args:
-        cfg (Config): it is changed and returned. ``exact_resume=False`` in it
-            leaves mmengine's loop and checkpoint hook.
-        log (callable, optional): is called with each substitution. Left out,
-            the first rank logs it.
+    The config is changed and returned; ``exact_resume=False`` in it leaves
+    mmengine's loop and checkpoint hook. ``log`` is called with each
+    substitution; left out, the first rank logs it.
     """
     lines = use_intact_images(cfg) + use_tns_metric(cfg)
     if cfg.get('exact_resume', True) and cfg.get('train_cfg'):

@@ -179,11 +179,8 @@ def _tta_pipeline(cfg: Config) -> list[dict]:
 def use_resume(cfg: Config, path: str) -> None:
     """Resume from a checkpoint, whatever the config sets.
 
-    Args:
-        cfg (Config): it is changed.
-        path (str): the checkpoint, or ``'auto'`` for the last one of the
-            work dir; where there is none yet, training begins with the
-            config's ``load_from``.
+    ``'auto'`` is the last one of the work dir; where there is none yet,
+    training begins with the config's ``load_from``.
     """
     cfg.resume = True
     cfg.pop('auto_resume', None)

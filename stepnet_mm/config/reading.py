@@ -9,8 +9,7 @@ from .hardening import harden
 from .lookup import each_loader, library_of
 
 
-def read_config(path: str,
-                work_dir: str | None = None,
+def read_config(path: str, work_dir: str | None = None,
                 options: dict | None = None,
                 launcher: str = 'none') -> Config:
     """Read a config, and add the defaults of the libraries' own tools.

@@ -5,7 +5,5 @@ May import: utils.
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
-    __name__,
-    dict(
-        broken_images=['LoadIntactImageFromFile'],
-        mini_coco=['make_mini_coco']))
+    __name__, dict(broken_images=['LoadIntactImageFromFile'],
+                   mini_coco=['make_mini_coco']))

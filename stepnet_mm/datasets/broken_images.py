@@ -36,10 +36,7 @@ class LoadIntactImageFromFile(LoadImageFromFile):
     An image that does not decode is skipped, logged and counted: the dataset
     draws another sample. An absent or unreadable file stays an error.
     ``tools/train.py`` puts this into training pipelines; validation and test
-    stop.
-
-    Args:
-        **kwargs: those of ``LoadImageFromFile``.
+    stop. Takes the arguments of ``LoadImageFromFile``.
 
     Raises:
         ValueError: during loading, if none of the first images decodes, as

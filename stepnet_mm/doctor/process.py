@@ -51,12 +51,9 @@ def run(check: str, argument: str, device: str, seconds: float,
         left: float) -> list[dict]:
     """The rows of a check, and one more if it does not end well.
 
-    Args:
-        check (str): ``'module:function'``; its rows begin with the function.
-        argument (str): the function's argument.
-        device (str): ``'cpu'`` hides the GPUs.
-        seconds (float): a check that takes longer is an error,
-        left (float): one that is cut earlier a warning.
+    The check is ``'module:function'``, and its rows begin with the function;
+    the device ``'cpu'`` hides the GPUs. If it takes more than ``seconds`` it
+    is an error, if it is cut when no more are ``left`` a warning.
     """
     environment = dict(os.environ, PYTHONFAULTHANDLER='1',
                        CUBLAS_WORKSPACE_CONFIG=':4096:8')  # for determinism

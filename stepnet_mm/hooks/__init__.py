@@ -5,10 +5,8 @@ May import: attention, datasets, recording, steps, stiffness, utils.
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
-    __name__,
-    dict(
+    __name__, dict(
         attention_map_hook=['AttentionMapHook'],
         broken_image_hook=['BrokenImageHook'],
-        load_report_hook=['LoadReportHook'],
-        tns_hook=['TNSHook'],
+        load_report_hook=['LoadReportHook'], tns_hook=['TNSHook'],
         tns_metric=['TNSMetric', 'TNSMetricHook']))

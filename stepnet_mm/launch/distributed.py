@@ -30,11 +30,8 @@ def init_distributed(cfg: Config) -> None:
 
     mmengine's Runner keeps an existing one; its own set-up needs a GPU and
     uses one port for all Slurm jobs. ``env_cfg.dist_cfg`` holds ``backend``
-    (default: nccl with GPUs, gloo without) and ``timeout`` in seconds.
-
-    Args:
-        cfg (Config): ``launcher`` is none, pytorch, slurm or mpi. On CPU its
-            ``model_wrapper_cfg`` is changed as DDP requires.
+    (default: nccl with GPUs, gloo without) and ``timeout`` in seconds. On a
+    CPU ``model_wrapper_cfg`` is changed as DDP requires.
 
     Raises:
         ValueError: if it was not started by that launcher, or there are more
@@ -181,12 +178,10 @@ def _local_gpu() -> int:
 
 
 def _cpu_wrapper(cfg: Config) -> dict:
-    return dict(
-        dict(
-            type='MMDistributedDataParallel',
-            broadcast_buffers=False,
-            find_unused_parameters=cfg.get('find_unused_parameters', False)),
-        **{**(cfg.get('model_wrapper_cfg') or {}), 'device_ids': None})
+    unused = cfg.get('find_unused_parameters', False)
+    return {**dict(type='MMDistributedDataParallel', broadcast_buffers=False,
+                   find_unused_parameters=unused),
+            **(cfg.get('model_wrapper_cfg') or {}), 'device_ids': None}
 
 
 def _name_the_rank(kind, error, trace) -> None:

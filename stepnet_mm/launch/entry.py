@@ -50,15 +50,10 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--data-root', help='in place of the data_root of each dataset')
     parser.add_argument(
-        '--image-scale',
-        nargs=2,
-        type=int,
-        metavar=('LONG', 'SHORT'),
+        '--image-scale', nargs=2, type=int, metavar=('LONG', 'SHORT'),
         help='scale of every Resize, px')
     parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=OptionsAction,
+        '--cfg-options', nargs='+', action=OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
     return parser
 

@@ -63,15 +63,9 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
             device: torch.device) -> tuple[Forward, Tensor]:
     """A network in eval mode without its ``init_cfg``, and random images.
 
-    Args:
-        cfg (Config): of mmdet or mmpretrain.
-        size (tuple[int, int]): height and width of the images, px.
-        batch_size (int): N.
-        device (torch.device): where both go.
-
-    Returns:
-        tuple: the network, and images (N, C, H, W), padded as it asks. The
-        data samples are of class 0, a detector's with 8 boxes each.
+    The network is one of mmdet or mmpretrain. The images, (N, C, H, W), have
+    a height and a width in px and are padded as it asks. The data samples are
+    of class 0, a detector's with 8 boxes each.
     """
     model: Any = build_model(cfg, device=device, start=False)
     backbones = [node['backbone'] for node in all_dicts(cfg.model)

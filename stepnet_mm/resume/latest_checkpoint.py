@@ -30,13 +30,9 @@ def latest_checkpoint(work_dir: str, folder: str | None = None,
 
     ``last_checkpoint`` has an absolute path. In a work dir that was copied or
     moved it points to another run, so a file of the same name here takes
-    precedence, and so does a newer one here.
-
-    Args:
-        work_dir (str): has the file ``last_checkpoint``.
-        folder (str, optional): has the checkpoints; defaults to the work dir.
-        template (str): their names, with ``{}`` or ``{:03d}`` for a number.
-        backend_args (dict, optional): of remote storage.
+    precedence, and so does a newer one here. The checkpoints are in
+    ``folder``, left out in the work dir; their template has ``{}`` or
+    ``{:03d}`` for a number.
 
     Returns:
         tuple: its path or None; and the damage of later ones, by path.

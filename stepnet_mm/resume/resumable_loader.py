@@ -137,11 +137,8 @@ class SeededSamples:
     They are seeded by (seed, epoch, number of the batch, rank, offset in the
     batch). So neither the number of workers nor earlier samples matter, and a
     sample that comes twice (class-aware sampling, repeated augmentation) is
-    augmented in two ways.
-
-    Args:
-        dataset (Dataset): any with indices. One with ``__getitems__``, which
-            torch prefers, is seeded once for each batch.
+    augmented in two ways. A dataset with ``__getitems__``, which torch
+    prefers, is seeded once for each batch.
     """
 
     def __init__(self, dataset):

@@ -24,14 +24,9 @@ PROGRESS = {'last_step', 'base_values', '_global_step', '_last_value',
 def training_state(runner, random: dict | None = None, **progress) -> dict:
     """Gather the state of all ranks; a collective call.
 
-    Args:
-        runner (Runner): its train loop is a :class:`.ResumableLoop`.
-        random (dict, optional): states of this rank's generators; defaults
-            to the current ones.
-        **progress: overrides the loop's ``progress()``.
-
-    Returns:
-        dict: the same on all ranks; of numbers, strings and CPU tensors.
+    With the current states of this rank's generators and the ``progress()``
+    of a :class:`.ResumableLoop`, where no others are given. The same on all
+    ranks; of numbers, strings and CPU tensors.
     """
     own = dict(
         random=random or get_random_state(), buffers=_own_buffers(runner))

@@ -55,11 +55,8 @@ class StepAdaptor(ChosenStart):
     max_step: Tensor
     conv_weight: Tensor  # a buffer in SumStepAdaptor
 
-    def __init__(self,
-                 channels: int | None = None,
-                 inputs: str = 'both',
-                 init_step: float | None = None,
-                 norm_cfg: dict | None = None,
+    def __init__(self, channels: int | None = None, inputs: str = 'both',
+                 init_step: float | None = None, norm_cfg: dict | None = None,
                  in_channels: int | None = None):
         super().__init__(init_step)
         if channels is None or in_channels is not None:
@@ -181,13 +178,10 @@ class UnnormalizedStepAdaptor(StepAdaptor):
     """
     pools_only = True
 
-    def __init__(self,
-                 channels: int | None = None,
-                 inputs: str = 'both',
+    def __init__(self, channels: int | None = None, inputs: str = 'both',
                  init_step: float | None = None,
                  in_channels: int | None = None):
-        super().__init__(
-            channels, inputs, init_step, in_channels=in_channels)
+        super().__init__(channels, inputs, init_step, in_channels=in_channels)
         self.norm = nn.Identity()
 
 

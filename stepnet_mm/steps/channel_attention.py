@@ -33,11 +33,8 @@ class SEAttention(StepSize):
     """
     pools_only = True
 
-    def __init__(self,
-                 in_channels: int,
-                 reduction: int = 16,
-                 bias: bool = True,
-                 init_gate: float | None = None):
+    def __init__(self, in_channels: int, reduction: int = 16,
+                 bias: bool = True, init_gate: float | None = None):
         super().__init__()
         self.excitation = Excitation(in_channels, reduction, bias)
         self.gate = Gate(init_gate)
@@ -71,9 +68,7 @@ class ECAAttention(StepSize):
     """
     pools_only = True
 
-    def __init__(self,
-                 in_channels: int,
-                 kernel_size: int | None = 3,
+    def __init__(self, in_channels: int, kernel_size: int | None = 3,
                  init_gate: float | None = None):
         super().__init__()
         if kernel_size is None:
@@ -118,9 +113,8 @@ class SRMAttention(StepSize):
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
         a, b = self.mean_weight, self.std_weight
-        style = (
-            a[:, None, None] * global_mean(residual) +
-            b[:, None, None] * global_std(residual, self.eps))
+        style = (a[:, None, None] * global_mean(residual) +
+                 b[:, None, None] * global_std(residual, self.eps))
         return apply_norm(self.norm, style).sigmoid()
 
 

@@ -16,9 +16,6 @@ class ChosenStart(StepSize):
 
     It is the one that the config gives; else 0.2689, as published, from
     scratch, and 1 where a checkpoint without steps sets the block's weights.
-
-    Args:
-        given_step (float | None): the config's start.
     """
     default_blocks = 'identity'
     init_step: float
@@ -89,9 +86,7 @@ class ConstantStep(ChosenStart):
     pools_only = True
     value: Tensor
 
-    def __init__(self,
-                 in_channels: int,
-                 value: float | None = None,
+    def __init__(self, in_channels: int, value: float | None = None,
                  learned: bool = False):
         super().__init__(value)
         if value is not None and not 0 <= value < math.inf:

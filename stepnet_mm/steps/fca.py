@@ -46,11 +46,8 @@ class FCAAttention(StepSize):
     pools_only = True
     basis: Tensor
 
-    def __init__(self,
-                 in_channels: int,
-                 reduction: int = 16,
-                 dct_size: int = 7,
-                 bias: bool = False):
+    def __init__(self, in_channels: int, reduction: int = 16,
+                 dct_size: int = 7, bias: bool = False):
         super().__init__()
         if dct_size < 7:
             raise ValueError(

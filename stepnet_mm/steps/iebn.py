@@ -31,9 +31,7 @@ class IEBN(nn.Module):
     """
     _abbr_ = 'bn'  # mmcv then names the layers bn1, bn2, ...
 
-    def __init__(self,
-                 num_features: int,
-                 eps: float = 1e-5,
+    def __init__(self, num_features: int, eps: float = 1e-5,
                  momentum: float = .1):
         super().__init__()
         self.bn = nn.BatchNorm2d(num_features, eps, momentum, affine=False)

@@ -41,12 +41,9 @@ def global_std(x: 'Tensor | PooledMap', eps: float = 0.) -> Tensor:
 def global_linear(x: 'Tensor | PooledMap',
                   linear: Callable[[Tensor], Tensor],
                   of_ones: Callable[[], Tensor]) -> Tensor:
-    """A linear function of each channel's map, (N, C, 1, 1).
+    """A linear function of each channel's map: (N, C, H, W) -> (N, C, 1, 1).
 
-    Args:
-        x (Tensor): (N, C, H, W).
-        linear (callable): the function, (N, C, H, W) -> (N, C, 1, 1).
-        of_ones (callable): returns its value for a map of ones, (C, 1, 1).
+    ``of_ones()`` is its value for a map of ones, (C, 1, 1).
     """
     return _pooled(x).transform(linear, of_ones)
 

@@ -43,13 +43,9 @@ def unwrap(model: nn.Module) -> nn.Module:
 class ReplacedMethod:
     """The one way in which this package wraps a method of another library's.
 
-    The method of this object alone is replaced, its class stays as it is.
-
-    Args:
-        owner (object): has the method; also a module or a DDP wrapper.
-        name (str): the method's.
-        replacement (callable): is called in its place, with the method
-            before the arguments.
+    The method of this object alone (also a module or a DDP wrapper) is
+    replaced, its class stays as it is. The replacement is called with the
+    method before the arguments.
     """
 
     def __init__(self, owner, name: str, replacement: Callable):

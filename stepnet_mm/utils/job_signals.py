@@ -14,10 +14,8 @@ from multiprocessing import util
 from torch.utils.data import DataLoader
 
 #: Those that the system has.
-JOB_SIGNALS = [
-    getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2', 'SIGTERM')
-    if hasattr(signal, name)
-]
+JOB_SIGNALS = [getattr(signal, name) for name in (
+    'SIGUSR1', 'SIGUSR2', 'SIGTERM') if hasattr(signal, name)]
 #: Seconds in which several signals count as one: a launcher may repeat it.
 _SAME = 1.0
 

@@ -11,10 +11,8 @@ def get_random_state() -> dict:
     Of ints, lists and CPU tensors, which a weights-only load accepts.
     """
     kind, keys, *rest = np.random.get_state()
-    state = dict(
-        python=random.getstate(),
-        numpy=[kind, np.asarray(keys).tolist(), *rest],
-        torch=torch.get_rng_state())
+    state = dict(python=random.getstate(), torch=torch.get_rng_state(),
+                 numpy=[kind, np.asarray(keys).tolist(), *rest])
     if torch.cuda.is_available():
         state['cuda'] = torch.cuda.get_rng_state()
     return state

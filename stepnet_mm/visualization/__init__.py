@@ -7,8 +7,7 @@ May import: attention, stiffness, utils.
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
-    __name__,
-    dict(
+    __name__, dict(
         attention_maps=['attention_figures'],
         stiffness_figures=['check_records', 'curve_figure', 'depth_figure',
                            'labels', 'proportion_figure', 'seeds_figure',

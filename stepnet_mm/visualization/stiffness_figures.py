@@ -108,10 +108,8 @@ def proportion_figure(records: list):
     """
     check_records(records)
     m1, m2 = map(_round_numbers, _tops(records, .9))
-    tables = [
-        100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
-        for r in records
-    ]
+    tables = [100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
+              for r in records]
     figure, panels = panel_grid(len(records), 2.9, 3.1)
     # Most of p̂ is small; a linear scale would show it as one colour.
     norm = PowerNorm(.5, 0, max(table.max() for table in tables) or 1.)
@@ -179,10 +177,8 @@ def _tops(records: list, quantile: float) -> list[float]:
         _, mean, maximum, finite = stage_summary(record.nsi, record.stage)
         mean, maximum = mean[finite], maximum[finite]
         excess = (maximum / mean - 1).nan_to_num(0.)  # a stage of zeros
-        tops.append([
-            1.05 * np.quantile(v.amax(1), quantile, method='higher')
-            for v in (excess, maximum)
-        ])
+        tops.append([1.05 * np.quantile(v.amax(1), quantile, method='higher')
+                     for v in (excess, maximum)])
     # Stages of one block each reach M1 = 0 alone.
     return [top or 1. for top in np.max(tops, 0)]
 
