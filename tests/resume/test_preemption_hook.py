@@ -133,8 +133,8 @@ class DrawingHook(Hook):
 
 
 @pytest.mark.parametrize('kind, at, saved', [
-    ('ValidationHook', 1, 3), ('ValidationHook', 7, 22),
-    ('DrawingHook', 2, 11)])
+    pytest.param('ValidationHook', 1, 3, marks=pytest.mark.long),
+    ('ValidationHook', 7, 22), ('DrawingHook', 2, 11)])
 def test_in_a_validation_with_a_hook(tmp_path, kind, at, saved):
     """Its own ends with what it belongs to; nothing is done twice."""
     own = dict(type=kind)

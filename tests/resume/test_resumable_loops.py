@@ -39,6 +39,8 @@ from stepnet_mm.utils import random_state
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('loops')
 
+#: A case that another one repeats in less time.
+LONG = pytest.mark.long
 EPOCHS, ITERATIONS = {}, dict(by_epoch=False)
 FINITE = dict(by_epoch=False, sampler=dict(type='DefaultSampler',
                                            shuffle=True))
@@ -205,31 +207,26 @@ def test_a_checkpoint_of_mmengine_is_taken_with_a_warning(
     assert any('no training state' in line for line in logged)
 
 
+def accumulating(counts):
+    return dict(optim_wrapper=dict(
+        accumulative_counts=counts, optimizer=dict(type='SGD', lr=.01)))
+
+
 @pytest.mark.parametrize('by_epoch, loader, changed, left', [
-    (True, dict(batch_size=6), 'batch_size was 3 and is 6', 3 * SIZE - 24),
+    (True, dict(batch_size=6), 'batch_size was 3 and is 6; accumulative_counts'
+     ' was 2 and is 4', 3 * SIZE - 24),
     # The epoch is through.
     (True, dict(dataset=dict(type='AugmentedDataset', size=9)),
      'samples was 32 and is 9', 2 * 9),
     (False, dict(batch_size=6), 'batch_size was 3 and is 6', (33 - 8) * 6)])
 def test_other_data_go_on_after_as_many_samples(tmp_path, by_epoch, loader,
                                                 changed, left):
-    train(tmp_path, 8, by_epoch=by_epoch)
-    logged, runner = resumed(tmp_path, by_epoch=by_epoch, loader=loader)
+    train(tmp_path, 8, by_epoch=by_epoch, **accumulating(2))
+    logged, runner = resumed(tmp_path, by_epoch=by_epoch, loader=loader,
+                             **accumulating(4))
     assert any(changed in line for line in logged)
     assert seen(runner) == left
     assert not by_epoch or runner.iter == 3 * len(runner.train_dataloader)
-
-
-def test_other_counts_of_an_accumulation_are_named(tmp_path):
-    def wrapper(counts):
-        return dict(optim_wrapper=dict(accumulative_counts=counts,
-                                       optimizer=dict(type='SGD', lr=.01)))
-
-    train(tmp_path, 8, **wrapper(2))
-    logged, runner = resumed(tmp_path, **wrapper(4))
-    assert any('accumulative_counts was 2 and is 4' in line
-               for line in logged)
-    assert seen(runner) == 96 - 24
 
 
 def test_an_endless_sampler_fills_batches_that_a_dataset_cannot(tmp_path):
@@ -336,7 +333,7 @@ class LoaderHook(Hook):
 
 
 @pytest.mark.parametrize('kind, stop, hook', [
-    (EPOCHS, 14, {}), (ITERATIONS, 14, {}),
+    (EPOCHS, 14, {}), pytest.param(ITERATIONS, 14, {}, marks=LONG),
     (EPOCHS, 8, dict(prefetch=False, batch_size=6))])
 def test_a_hook_may_set_the_loader(tmp_path, kind, stop, hook):
     """And the place in the data is not lost."""
@@ -378,12 +375,13 @@ def average(runner):
 
 
 @pytest.mark.parametrize('kind, where, act, stop, at', [
-    (ITERATIONS, 'before_train', take, 'after_train_iter', 15),
+    pytest.param(ITERATIONS, 'before_train', take, 'after_train_iter', 15,
+                 marks=LONG),
     (FINITE, 'before_train', take, 'after_train_iter', 15),
     (dict(checkpoint=dict(by_epoch=True)), 'after_train_epoch', validate,
      'before_val', 4),
-    (dict(checkpoint=dict(by_epoch=True)), 'before_val_epoch', average,
-     'after_val_iter', 4),
+    pytest.param(dict(checkpoint=dict(by_epoch=True)), 'before_val_epoch',
+                 average, 'after_val_iter', 4, marks=LONG),
     (FINITE, 'before_val_epoch', average, 'after_val_iter', 8)])
 def test_what_a_hook_does_is_the_same_after_a_resume(
         tmp_path, kind, where, act, stop, at):
@@ -432,7 +430,7 @@ def test_an_iterator_of_a_hooks_own_goes_on_as_in_mmengine(tmp_path):
     assert any('is advanced by 8 batches' in line for line in lines)
 
 
-@pytest.mark.parametrize('workers', [0, 1])
+@pytest.mark.parametrize('workers', [pytest.param(0, marks=LONG), 1])
 def test_a_hook_may_pass_over_the_data(tmp_path, whole, workers):
     """Once, though the training never ends, and the batches go on."""
     hook, passes = Hook(), []
@@ -483,8 +481,8 @@ class SizedSampler(list):
         super().__init__(range(SIZE))
 
 
-@pytest.mark.parametrize('kind', [EPOCHS, ITERATIONS],
-                         ids=['epochs', 'iterations'])
+@pytest.mark.parametrize('kind', [
+    EPOCHS, pytest.param(ITERATIONS, marks=LONG)])
 def test_the_sampler_may_know_the_size_alone(tmp_path, kind, monkeypatch):
     monkeypatch.delattr(AugmentedDataset, '__len__')
     settings = dict(kind, sampler=dict(type='SizedSampler'), val_cfg=None,

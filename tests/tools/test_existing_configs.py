@@ -6,7 +6,8 @@ CONFIG = 'mmpretrain::resnet/resnet18_8xb16_cifar10.py'
 
 @pytest.mark.core
 @pytest.mark.parametrize('name, backbone, off', [
-    (CONFIG, 'StepResNet_CIFAR', 0), (CONFIG, 'StepResNet_CIFAR', 1),
+    pytest.param(CONFIG, 'StepResNet_CIFAR', 0, marks=pytest.mark.long),
+    (CONFIG, 'StepResNet_CIFAR', 1),
     pytest.param('mmdet::retinanet/retinanet_r50_fpn_1x_coco.py',
                  'StepResNet', 0, marks=pytest.mark.long)])
 def test_a_row_of_the_table(load_tool, tmp_path, monkeypatch, name, backbone,

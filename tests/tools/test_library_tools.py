@@ -65,6 +65,7 @@ def trained(monkeypatch, tmp_path):
     return trained
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_mmdet(trained, detector):
     checkpoint = trained('mmdet', detector, 'iter_4.pth')

@@ -35,6 +35,7 @@ def test_a_classifier_by_hand(printed, classifier):
     assert re.search('operators not counted: .*mean.*sigmoid', found)
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_a_detector(printed, detector):
     pytest.importorskip('mmdet')
