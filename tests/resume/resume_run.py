@@ -100,20 +100,12 @@ class StopHook(Hook):
         raise Stopped
 
 
-def resume_runner(work_dir,
-                  by_epoch=True,
-                  workers=0,
-                  interval=1,
-                  hooks=(),
-                  checkpoint=None,
-                  sampler=None,
-                  ema=None,
-                  loader=None,
+def resume_runner(work_dir, by_epoch=True, workers=0, interval=1, hooks=(),
+                  checkpoint=None, sampler=None, ema=None, loader=None,
                   **kwargs):
     """Three epochs, or 33 iterations, with validations in between."""
     if by_epoch:
-        train_cfg = dict(
-            type='ResumableEpochBasedTrainLoop', max_epochs=3)
+        train_cfg = dict(type='ResumableEpochBasedTrainLoop', max_epochs=3)
         sampler = sampler or dict(type='DefaultSampler', shuffle=True)
     else:
         train_cfg = dict(
@@ -127,9 +119,8 @@ def resume_runner(work_dir,
             persistent_workers=workers > 0), **(loader or {})),
         train_cfg=train_cfg,
         val_dataloader=dict(
-            dataset=dict(type='AugmentedDataset', size=6),
-            sampler=dict(type='DefaultSampler', shuffle=False),
-            batch_size=2),
+            dataset=dict(type='AugmentedDataset', size=6), batch_size=2,
+            sampler=dict(type='DefaultSampler', shuffle=False)),
         val_cfg=dict(),
         val_evaluator=dict(type='RandomMetric'),
         optim_wrapper=dict(optimizer=dict(type='Adam', lr=.01)),

@@ -38,12 +38,9 @@ class ToyModel(BaseModel):
 #: Settings of :func:`toy_runner` for a training that validates.
 VALIDATION = dict(
     val_dataloader=dict(
-        dataset=dict(type='ToyDataset'),
-        sampler=dict(type='DefaultSampler', shuffle=False),
-        batch_size=4,
-        num_workers=0),
-    val_cfg=dict(),
-    val_evaluator=[])
+        dataset=dict(type='ToyDataset'), batch_size=4, num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=False)),
+    val_cfg=dict(), val_evaluator=[])
 
 
 #: Two stages of 3 and 4 blocks, 2 and 3 of them measured.

@@ -122,13 +122,11 @@ ROWS = [[1., 2., 3.]]
 
 
 @pytest.mark.parametrize('line', [
-    dict(first=1, nsi=ROWS, step=ROWS),
+    dict(first=1, nsi=ROWS, step=ROWS), dict(first=0, nsi=[], step=[]),
     dict(first=0, nsi=ROWS, step=2 * ROWS),
-    dict(first=0, nsi=[], step=[]),
-    dict(first=0, nsi=[[1., 2., -.5]], step=ROWS),
     dict(first=0, nsi=5 * ROWS, step=5 * ROWS),
-    dict(first=0, nsi=[[1., NAN, 2.]], step=ROWS),
-])
+    dict(first=0, nsi=[[1., 2., -.5]], step=ROWS),
+    dict(first=0, nsi=[[1., NAN, 2.]], step=ROWS)])
 def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
     lines = half.read_bytes().split(b'\n')
     lines[1] = json.dumps(line).encode()

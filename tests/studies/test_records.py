@@ -58,18 +58,6 @@ def test_a_broken_line_within_is_named(path, line):
         read_records(path)
 
 
-@pytest.mark.parametrize('edit', [
-    bytes.strip, lambda text: text.replace(b'\n', b'\r'),
-    lambda text: b'\xef\xbb\xbf' + text.replace(b'\n', b'\r\n\n')])
-def test_line_ends_of_an_editor_lose_no_run(path, edit):
-    runs = [RECORD, *(replace(RECORD, seed=seed) for seed in (1, 2))]
-    append_record(path, runs[1])
-    path.write_bytes(edit(path.read_bytes()))
-    assert read_records(path) == runs[:2]
-    append_record(path, runs[2])
-    assert read_records(path) == runs
-
-
 @pytest.mark.parametrize('text', [b'note', b'{"a": 1,}', b'{"a": {'])
 def test_a_last_line_that_no_kill_left_is_refused(path, text):
     whole = path.read_bytes() + text
