@@ -22,5 +22,4 @@ __all__ = [
     'attention_files', 'attention_path', 'conv_to_attention',
     'mean_attention_distance', 'read_attention_histories',
     'read_attention_history', 'read_attention_record', 'save_attention',
-    'uniform_attention_distance'
-]
+    'uniform_attention_distance']

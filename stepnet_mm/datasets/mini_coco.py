@@ -96,8 +96,7 @@ def _draw_object(canvas, kind: str, size: int, rng) -> dict:
         category_id=category + 1,
         bbox=[x0, y0, round(x1 - x0, 2), round(y1 - y0, 2)],
         area=round(float(area), 2),
-        segmentation=[polygon.round(2).ravel().tolist()],
-        iscrowd=0)
+        segmentation=[polygon.round(2).ravel().tolist()], iscrowd=0)
 
 
 def _polygon(category: int, centre, radius: float, rng) -> np.ndarray:

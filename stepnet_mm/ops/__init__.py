@@ -8,5 +8,4 @@ from .tail_reference import Norm
 
 __all__ = [
     'Norm', 'ResidualTail', 'attach_mean', 'is_compiling', 'is_exporting',
-    'take_attached_mean'
-]
+    'take_attached_mean']

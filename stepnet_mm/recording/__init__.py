@@ -17,5 +17,4 @@ __all__ = [
     'RecordedCalls', 'ResidualBlock', 'StepAblation', 'StepSizeMoments',
     'TrajectoryRecorder', 'ablate_step_sizes', 'find_attention_layers',
     'find_residual_blocks', 'fixed_step_sizes', 'list_blocks',
-    'record_attention', 'record_step_sizes'
-]
+    'record_attention', 'record_step_sizes']

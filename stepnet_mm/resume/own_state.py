@@ -58,31 +58,26 @@ class OwnStateHook(Hook):
                 keep_own_files(checkpoint, checkpoint_folder(runner, hook))
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Save plain types."""
-        save_plain(runner, checkpoint)
+        """Replace texts, containers and what will not load by plain types.
+
+        A warning names a type that will not load.
+        """
+        for key in list(checkpoint):
+            reason = ''
+            with suppress(RecursionError):  # it holds itself
+                checkpoint[key] = _plain(checkpoint[key])
+                reason = refusal(_plain(checkpoint[key], tensors=False))
+            if reason:
+                runner.logger.warning(
+                    'checkpoint: expected what a resume can load, got '
+                    f'{reason} in its {key}; no checkpoint of this run will '
+                    'resume before that is of plain types')
 
 
 def add_own_state(runner) -> None:
     """Give a runner an :class:`OwnStateHook`, if it has none."""
     if not any(isinstance(hook, OwnStateHook) for hook in runner.hooks):
         runner.register_hook(OwnStateHook())
-
-
-def save_plain(runner, checkpoint: dict) -> None:
-    """Replace texts, containers and what will not load by plain types.
-
-    A warning names a type that will not load.
-    """
-    for key in list(checkpoint):
-        reason = ''
-        with suppress(RecursionError):  # it holds itself
-            checkpoint[key] = _plain(checkpoint[key])
-            reason = refusal(_plain(checkpoint[key], tensors=False))
-        if reason:
-            runner.logger.warning(
-                f'checkpoint: expected what a resume can load, got {reason} '
-                f'in its {key}; no checkpoint of this run will resume before '
-                'that is of plain types')
 
 
 def _plain(value, tensors: bool = True):

@@ -26,5 +26,4 @@ __all__ = [
     'CBAMAttention', 'ConstantStep', 'ECAAttention', 'FCAAttention', 'IEBN',
     'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention', 'SGEAttention',
     'SRMAttention', 'SoftmaxStepAdaptor', 'StepAdaptor', 'StepSize',
-    'SumStepAdaptor', 'TimmAttention', 'UnnormalizedStepAdaptor', 'build_step'
-]
+    'SumStepAdaptor', 'TimmAttention', 'UnnormalizedStepAdaptor', 'build_step']

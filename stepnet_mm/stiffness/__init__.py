@@ -36,5 +36,4 @@ __all__ = [
     'norm_ratio', 'read_stiffness_record', 'sample_norm', 'stage_summary',
     'stiff_blocks', 'stiffness_aware_index', 'stiffness_index',
     'stiffness_proportion', 'stiffness_survival', 'summarize_stiffness',
-    'summarize_tns', 'total_neural_stiffness'
-]
+    'summarize_tns', 'total_neural_stiffness']

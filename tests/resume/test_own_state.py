@@ -16,11 +16,7 @@ from resume_run import (
     resume_runner,
 )
 
-from stepnet_mm.resume.own_state import (
-    OwnStateHook,
-    add_own_state,
-    save_plain,
-)
+from stepnet_mm.resume.own_state import OwnStateHook, add_own_state
 from stepnet_mm.safe_loading.loaders import keep_own_files
 
 
@@ -134,6 +130,7 @@ class Own:
 
 def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     runner, lines = resume_runner(tmp_path), []
+    save_plain = OwnStateHook().before_save_checkpoint
     monkeypatch.setattr(runner.logger, 'warning', lines.append)
     zone = datetime(2026, 11, 28, tzinfo=ZoneInfo('UTC'))
     entry, *_ = os.scandir(tmp_path)  # cannot be pickled
