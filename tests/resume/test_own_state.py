@@ -150,9 +150,9 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     torch.save(counts, tmp_path / 'a.pth')
     loaded = CheckpointLoader.load_checkpoint(f'{tmp_path}/a.pth')
     assert loaded == dict(message_hub=dict(a=[Path('d')]),
-                          queue=deque([{}, {}]))
+                          queue=deque([{}, {}, {}]))
     assert not lines and loaded['message_hub']['b'] == []
-    assert [part['b'] for part in loaded['queue']] == [0, '']
+    assert [part['b'] for part in loaded['queue']] == [0, '', set()]
     for key in ('message_hub', 'optimizer'):
         save_plain(runner, {key: dict(a=Own())})
         assert 'Own' in lines[-1] and key in lines[-1]
