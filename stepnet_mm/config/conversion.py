@@ -22,9 +22,6 @@ LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
 #: `_base_` find them, and those in the pure-Python style.
 INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
 
-#: The libraries' backbones that have a counterpart, Step and the same name.
-SOURCES = ('ResNet', 'ResNeXt', 'ResNetV1c', 'ResNetV1d', 'ResNet_CIFAR',
-           'RegNet', 'HRNet', 'VisionTransformer')
 #: Further settings of a counterpart.
 SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
 
@@ -52,15 +49,22 @@ class Backbone:
     @property
     def counterpart(self) -> type | None:
         """The StepNet's class; None if there is none."""
-        if self.library in LIBRARIES and self.name in SOURCES:
-            return class_of(f'Step{self.name}', MODELS, self.library)
-        return None
+        if self.library not in LIBRARIES or self.is_step:
+            return None
+        return class_of(f'Step{self.name}', MODELS, self.library)
 
     @property
     def is_step(self) -> bool:
         """Whether it is a StepNet already."""
         own = _package(Backbone)
         return own in map(_package, getattr(self.cls, '__mro__', ()))
+
+    @property
+    def is_backbone(self) -> bool:
+        """Whether its class is among a library's backbones."""
+        folders = getattr(self.cls, '__module__', '').split('.')
+        return self.is_step or bool({'backbones', 'selfsup'} & {*folders}) and (
+            hasattr(self.cls, 'forward'))
 
     @property
     def is_teacher(self) -> bool:
@@ -77,16 +81,24 @@ class Backbone:
                     'custom_imports if it is your own')
         if self.is_step:
             return f'{self.name} is a StepNet already'
-        base = next((base.__name__ for base in self.cls.__mro__[1:]
-                     if base.__name__ in SOURCES), None)
-        if base is None:
-            return f'{self.name} has no residual block that takes a step'
-        text = (f'{self.cls.__module__}.{self.name} derives from {base}, and '
-                'what it changes would be lost')
-        return text if self.library in LIBRARIES else (
-            f'{text}; a class of your own may put stepnet_mm.models.'
-            'StepBackbone before it, as stepnet_mm/models/mmdet_binding.py '
-            'does')
+        if self.counterpart is None:
+            return (f'{self.cls.__module__}.{self.name} is none of '
+                    f'{", ".join(LIBRARIES)}; register its StepNet by '
+                    'stepnet_mm.models.step_backbone')
+        return ''
+
+    def refusal(self, step: dict | None) -> str:
+        """Why its StepNet does not build; '' if it does."""
+        # Nothing is loaded for it.
+        settings = dict(self.node, **self.changes(step))
+        for key in ('init_cfg', 'pretrained', 'checkpoint_path'):
+            settings.pop(key, None)
+        try:
+            with MODELS.switch_scope_and_registry(self.scope) as registry:
+                registry.build(settings)
+        except Exception as error:  # of the library, too
+            return str(error)
+        return ''
 
     def changes(self, step: dict | None) -> dict:
         """The settings of its counterpart."""
@@ -187,19 +199,19 @@ def _search(node, path: tuple, scope):
     if not isinstance(node, dict):
         return
     kind, scope = node.get('type'), node.get('_scope_', scope)
-    if kind and _is_backbone(str(path[-1]), kind):
-        yield Backbone(path, node, scope)
-        return
     # Without a scope, the one of what is built is that of its parts.
+    inner = scope
     if scope is None and isinstance(kind, str) and '.' in kind:
-        scope = kind.partition('.')[0]
-    for key, child in node.items():
-        yield from _search(child, (*path, key), scope)
-
-
-def _is_backbone(key: str, kind) -> bool:
-    name = str(getattr(kind, '__name__', kind)).rpartition('.')[2]
-    return key.endswith('backbone') or name.removeprefix('Step') in SOURCES
+        inner = kind.partition('.')[0]
+    found = Backbone(path, node, scope) if kind else None
+    if found and found.is_backbone:
+        yield found
+        return
+    parts = [part for key, child in node.items()
+             for part in _search(child, (*path, key), inner)]
+    # A wrapper, such as LoRAModel, has the backbone inside.
+    yield from parts or (
+        [found] if found and str(path[-1]).endswith('backbone') else [])
 
 
 def _package(cls) -> str:
@@ -225,15 +237,13 @@ def _why_it_stays(backbone: Backbone, step: dict | None,
     if backbone.is_teacher and not (only or _starts_at_one(step)):
         return ('a teacher, which steps that do not start at 1 would make an '
                 f'untrained network (--only {backbone.key} if you mean it)')
-    return ''
+    return backbone.refusal(step)
 
 
 def _refusal(found: list, stays: dict) -> str:
     if not found:
         return 'no backbone in model'
-    reasons = '; '.join(f'{key}: {reason}' for key, reason in stays.items())
-    return (f'{reasons}. Expected one of {", ".join(SOURCES)} (RegNet and '
-            f'HRNet of mmdet alone) of {", ".join(LIBRARIES)}')
+    return '; '.join(f'{key}: {reason}' for key, reason in stays.items())
 
 
 def _why(step: dict | None, changes) -> str:

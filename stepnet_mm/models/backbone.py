@@ -57,8 +57,7 @@ class StepOwner(BaseModule):
             ValueError: in training, if a frozen stage holds steps that do
                 not start at 1 and that no checkpoint has set.
         """
-        if self.training:
-            self._check_frozen_steps()
+        self.check_frozen_steps()
         return super().forward(x)
 
     def named_modules(self, memo=None, prefix: str = '', *args, **kwargs):
@@ -83,6 +82,9 @@ class StepOwner(BaseModule):
         """The blocks of each stage."""
         raise NotImplementedError
 
+    def _frozen_steps(self) -> list[StepSize]:
+        return self.steps(max(self.frozen_stages, 0))
+
     def _log_starts(self) -> None:
         starts = Counter(
             (type(step).__name__, step.describe_start())
@@ -93,14 +95,15 @@ class StepOwner(BaseModule):
             print_log(f'{type(self).__name__}: {text}', logger='current')
         self._logged_starts = text
 
-    def _check_frozen_steps(self) -> None:
-        for step in self.steps(max(self.frozen_stages, 0)):
+    def check_frozen_steps(self) -> None:
+        """Raise the ValueError of :meth:`forward`."""
+        for step in self._frozen_steps() if self.training else ():
             if not step.loaded and step.init_step != 1:
                 raise ValueError(
                     'backbone.frozen_stages: expected steps in frozen stages '
                     'that start at 1 or that a checkpoint has set, got '
-                    f'untrained {type(step).__name__} modules with '
-                    f'frozen_stages={self.frozen_stages}, which would scale '
+                    f'untrained {type(step).__name__} modules in frozen '
+                    'stages, which would scale '
                     'their residuals for good; set frozen_stages=0, load '
                     'them, or start them at 1 (StepAdaptor: init_step=1)')
 
@@ -188,7 +191,7 @@ class StepBackbone(StepOwner):
         stages = self._stages()
         sizes = [len(stage) for stage in stages]
         if step_blocks not in (None, 'all', 'identity'):
-            _check_indices(step_blocks, sizes)
+            check_indices(step_blocks, sizes)
         cfgs = one_per_stage(step, len(stages))
         for i, (stage, cfg) in enumerate(zip(stages, cfgs)):
             chosen = step_blocks or default_blocks(cfg)
@@ -229,7 +232,7 @@ def _choose(stage: Sequence[StepBlock],
     return [stage[i] for i in chosen]
 
 
-def _check_indices(step_blocks, sizes: list[int]) -> None:
+def check_indices(step_blocks, sizes: list[int]) -> None:
     rows = step_blocks if isinstance(step_blocks, (list, tuple)) else []
     if len(rows) != len(sizes) or not all(
             isinstance(chosen, (list, tuple)) and {*chosen} <= {*range(size)}

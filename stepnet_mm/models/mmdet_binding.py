@@ -17,6 +17,7 @@ from mmdet.models.backbones.resnext import ResNeXt
 from mmdet.registry import MODELS
 from torch import nn
 
+from .add_steps import bind_backbones
 from .backbone import StepBackbone
 from .blocks import StepBlock, step_block_class
 
@@ -88,3 +89,6 @@ class StepHRNet(StepBackbone, HRNet):
         return [self.layer1, *(
             [block for module in stage for branch in module.branches
              for block in branch] for stage in stages)]
+
+
+bind_backbones(MODELS, globals())

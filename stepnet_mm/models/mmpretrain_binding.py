@@ -25,6 +25,7 @@ from mmpretrain.registry import MODELS
 from torch import Tensor, nn
 
 from ..steps.layers import build_norm
+from .add_steps import bind_backbones
 from .backbone import StepBackbone, StepOwner, one_per_stage
 from .preact import PreActBlock
 from .transformer_layers import SelfAttentionLayer, StepEncoderLayer
@@ -331,3 +332,6 @@ class SelfAttentionNet(BaseBackbone):
             if i in self.out_indices:
                 out.append(self.norms[str(i)](x))
         return tuple(out)
+
+
+bind_backbones(MODELS, globals())

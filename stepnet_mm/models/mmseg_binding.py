@@ -16,6 +16,7 @@ from mmseg.models.backbones.resnet import (
 from mmseg.models.backbones.resnext import ResNeXt
 from mmseg.registry import MODELS
 
+from .add_steps import bind_backbones
 from .backbone import StepBackbone
 
 
@@ -41,3 +42,6 @@ class StepResNetV1d(_StepBackbone, ResNetV1d):
 @MODELS.register_module()
 class StepResNeXt(_StepBackbone, ResNeXt):
     """ResNeXt of mmsegmentation with step sizes, R-50/101/152."""
+
+
+bind_backbones(MODELS, globals())

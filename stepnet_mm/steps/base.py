@@ -53,13 +53,15 @@ class StepSize(nn.Module):
         # Δt passes through here: hooks can read or replace it.
         self.delta = nn.Identity()
 
-    def forward(self, *states: Tensor) -> Tensor | Product:
+    def forward(self, *states: Tensor,
+                multiply: bool = True) -> Tensor | Product:
         """Scale a residual by its step size.
 
         Args:
             *states (Tensor): ``(identity, residual)``, x_t and f of equal
                 shape (N, C, H, W); or ``(residual, )`` for a module that does
                 not need x_t.
+            multiply (bool): False returns a Product of a map that exists.
 
         Returns:
             Tensor: f ⊗ Δt, shape and dtype of the residual; for a
@@ -76,7 +78,7 @@ class StepSize(nn.Module):
                 f'{type(self).__name__}: expected x_t and f, got f alone; set '
                 'it as backbone.step, or call it as step(identity, residual)')
         step_size = self.delta(self.step_size(identity, residual))
-        if isinstance(residual, PooledMap):
+        if isinstance(residual, PooledMap) or not multiply:
             values: Any = getattr(residual, 'values', residual)
             return Product(values, step_size)
         return residual * step_size.to(residual.dtype)

@@ -1,0 +1,368 @@
+"""Steps in the residual blocks of any network, found by one pass.
+
+    add_steps         in place, in any torch model
+    step_backbone     Step + a registered class: the same, in a config
+    SteppedBlock      a block of another library, with f ⊗ Δt in the place of f
+
+Unlike :class:`.StepBlock`, which has a forward of its own, a block here runs
+its library's. Where a child of it gives f, the forward finds in the child's
+place a function that scales what the child gives; where the block shows f by
+its output alone, y = x + f ⊗ Δt is taken from that. At Δt = 1 both are the
+stock block bit for bit. No hook is involved: layers may be replaced, copied
+and traced.
+"""
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.utils.checkpoint as cp
+from mmengine.model import BaseModel
+from torch import Tensor, nn
+
+from ..residual import Place, Trace, first_tensor, trace, with_first
+from ..steps.base import StepSize, build_step
+from ..steps.pooling import Product
+from .backbone import StepOwner, check_indices, one_per_stage
+from .blocks import PretrainedStart
+
+
+class SteppedBlock(PretrainedStart):
+    """Mixin for a residual block that keeps its own forward.
+
+    Attributes:
+        step (StepSize | None): the step-size module; None leaves the block.
+        place (Place): where it shows f.
+        recomputed (bool): whether its forward runs again in the backward
+            pass, as its ``with_cp`` says.
+    """
+    place: Place
+    recomputed = False
+    _state: list | None = None
+
+    def forward(self, *args, **kwargs):
+        """The block's own forward, with f ⊗ Δt in the place of f.
+
+        Raises:
+            RuntimeError: if f comes not once in a forward.
+        """
+        if self.step is None:
+            return super().forward(*args, **kwargs)
+        if self.recomputed and torch.is_grad_enabled():
+            return cp.checkpoint(
+                self._advance, *args, use_reentrant=False, **kwargs)
+        return self._advance(*args, **kwargs)
+
+    def _advance(self, *args, **kwargs):
+        x = first_tensor([*args, *kwargs.values()])
+        if self.place.child is None:
+            output = super().forward(*args, **kwargs)
+            return with_first(output, self._moved(x, first_tensor(output)))
+        self._state = state = [x]
+        output = super().forward(*args, **kwargs)
+        self._state = None
+        if len(state) != 2:
+            raise RuntimeError(
+                f'{type(self).__name__}: expected {self.place.child} once in '
+                f'a forward, got {len(state) - 1} calls, so f is not known; '
+                'leave the block out by step_blocks')
+        return output
+
+    def _moved(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + f ⊗ Δt of f = y - x, as y + f ⊗ (Δt - 1): exact at Δt = 1."""
+        wide = y.float() if y.dtype == torch.half else y
+        f = wide - x  # of halves it could be infinite
+        step_size = self._scaled(x, f, multiply=False)
+        return torch.addcmul(wide, f, (step_size - 1).to(f.dtype)).to(y.dtype)
+
+    def _scaled(self, x: Tensor, f: Tensor, **kwargs) -> Tensor:
+        """f ⊗ Δt, or Δt alone, of maps or tokens in the block's layout."""
+        axis, shape = self.place.axis, f.shape
+        scaled = self.step(_as_map(x, axis), _as_map(f, axis), **kwargs)
+        if isinstance(scaled, Product):
+            scaled = scaled.step_size
+            shape = [*scaled.shape[:1], *[1] * (f.dim() - 1)]
+            shape[axis] = scaled.size(1)
+            if scaled.shape[2:].numel() > 1:
+                shape = f.shape
+        return _from_map(scaled, axis, shape)
+
+    def _in_place_of(self, child):
+        """What the forward finds under the child's name."""
+        state = self._state
+        if state is None:
+            return child
+
+        def give(*args, **kwargs):
+            state.append(None)
+            if self.place.takes:
+                f = first_tensor([*args, *kwargs.values()])
+                args, kwargs = with_first(
+                    (args, kwargs), self._scaled(state[0], f))
+                return child(*args, **kwargs)
+            output = child(*args, **kwargs)
+            return with_first(
+                output, self._scaled(state[0], first_tensor(output)))
+
+        return give
+
+
+def _as_map(x: Tensor, axis: int) -> Tensor:
+    """(N, C, H, W) of a map or of tokens, a view where it can be one."""
+    x = x.movedim(axis, 1)
+    return x if x.dim() == 4 else x.flatten(2)[..., None]
+
+
+def _from_map(x: Tensor, axis: int, shape) -> Tensor:
+    """The layout of `shape` again, whose channels are at `axis`."""
+    moved = [*shape]
+    moved.insert(1, moved.pop(axis))
+    return x.reshape(moved).movedim(1, axis)
+
+
+@functools.lru_cache(None)
+def _stepped(block: type[Any], child: str | None) -> type[Any]:
+    """The subclass of a block whose forward finds another thing for a child.
+
+    The child itself stays where it is, under its name.
+    """
+    names = dict(__module__=__name__, __doc__=block.__doc__,
+                 __reduce__=_reduce, _origin=(block, child))
+    if child is not None:
+        names[child] = property(
+            lambda self: self._in_place_of(self._modules[child]))
+    return type(block)(f'Step{block.__name__}', (SteppedBlock, block), names)
+
+
+def _reduce(self) -> tuple:
+    # The class is made at run time, so pickle cannot find it by name.
+    return _new_block, self._origin, self.__dict__
+
+
+def _new_block(block: Any, child: str | None):
+    cls = _stepped(block, child)
+    return cls.__new__(cls)
+
+
+def _put_step(block: Any, place: Place, cfg) -> StepSize:
+    """Give a block a step; its class becomes a subclass of its own."""
+    step = build_step(cfg, place.channels)
+    first = next(block.parameters())
+    block.__class__ = _stepped(type(block), place.child)
+    block.residual_weight = next(iter(dict(block.named_parameters())))
+    block.place, block.step = place, step
+    if getattr(block, 'with_cp', False) is True:
+        block.with_cp, block.recomputed = False, True
+    step.to(first.device)
+    return step
+
+
+class AnyStepBackbone(StepOwner):
+    """Mixin for a backbone whose residual blocks one pass finds.
+
+    All other arguments are the library's own. A step scales the residual of
+    a whole block: in a transformer layer what attention and FFN add together.
+    It follows its block's mode and ``requires_grad``.
+
+    Args:
+        step (dict | str | list | None): the step-size module of every chosen
+            block, or a list with one of these per stage. Defaults to
+            StepAdaptor. None leaves the stock network, or the stock stage.
+        step_blocks (list[list[int]] | str, optional): the chosen blocks of
+            each stage by their indices, from 0. Defaults to all.
+
+    Raises:
+        ValueError: if there is no residual block that takes a step.
+    """
+    _step_stages: Sequence[Sequence[str]] = ()
+
+    def __init__(self, *args, step='StepAdaptor', step_blocks=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.step = step
+        self._is_pretrained = bool(
+            kwargs.get('pretrained') or kwargs.get('checkpoint_path'))
+        if step is None:
+            return
+        found = trace(self)
+        stages = _stages(found)
+        sizes = [len(stage) for stage in stages]
+        if step_blocks in (None, 'all', 'identity'):
+            step_blocks = [[*range(size)] for size in sizes]
+        check_indices(step_blocks, sizes)
+        cfgs = one_per_stage(step, len(stages))
+        self._step_stages = [
+            [stage[i] for i in chosen] if cfg is not None else []
+            for stage, chosen, cfg in zip(stages, step_blocks, cfgs)]
+        for names, cfg in zip(self._step_stages, cfgs):
+            _put_steps(self, names, found, cfg)
+        if not self.steps():
+            raise ValueError(
+                f'backbone.type: expected a network with residual blocks, got '
+                f'{type(self).__name__}: {_refusals(found)}; set step=None '
+                'for the stock network')
+        self._start_pretrained()
+        self._follow()
+
+    def init_weights(self) -> None:
+        """Initialise as the library does, and the steps as StepOwner."""
+        super().init_weights()
+        self._start_pretrained()
+
+    def train(self, mode: bool = True):
+        """Set the mode as the library does."""
+        super().train(mode)
+        self._follow()
+        return self
+
+    def _start_pretrained(self) -> None:
+        # A constructor that loads weights does so before there are steps.
+        for step in self.steps() if self._is_pretrained else ():
+            if not step.loaded:
+                step.start_pretrained()
+
+    def _follow(self) -> None:
+        """Freeze steps in frozen blocks."""
+        for name in sum(map(list, self._step_stages), []):
+            block = self.get_submodule(name)
+            if not any(p.requires_grad for key, p in block.named_parameters()
+                       if not key.startswith('step.')):
+                block.step.requires_grad_(False)
+
+    def _stages(self):
+        return [[self.get_submodule(name) for name in names]
+                for names in self._step_stages]
+
+    def _frozen_steps(self) -> list[StepSize]:
+        return [step for step in self.steps() if not any(
+            p.requires_grad for p in step.parameters())]
+
+
+def step_backbone(stock: type[Any], module: str = __name__) -> type[Any]:
+    """``Step`` + a backbone's class: the same network with step sizes.
+
+    Args:
+        stock (type): a backbone class.
+        module (str): where the class can be imported from, for pickle.
+    """
+    @functools.wraps(stock.forward)
+    def forward(self, *args, **kwargs):
+        self.check_frozen_steps()
+        return stock.forward(self, *args, **kwargs)
+
+    doc = (f'{stock.__name__} with step sizes in its residual blocks.\n\n'
+           'Takes its arguments and those of :class:`AnyStepBackbone`.')
+    return type(stock)(
+        f'Step{stock.__name__}', (AnyStepBackbone, stock),
+        dict(__module__=module, __doc__=doc, forward=forward))
+
+
+def bind_backbones(registry, names: dict) -> None:
+    """Register Step + name for the backbones of a library that lack one.
+
+    Args:
+        registry (Registry): the library's MODELS.
+        names (dict): the globals of the module that binds them, where pickle
+            finds the classes.
+    """
+    for name, stock in [*registry.module_dict.items()]:
+        own = f'Step{name}'
+        if own not in registry.module_dict and _is_backbone(stock):
+            names[own] = step_backbone(stock, names['__name__'])
+            registry.register_module(module=names[own])
+
+
+def _is_backbone(cls) -> bool:
+    folders = getattr(cls, '__module__', '').split('.')
+    return (isinstance(cls, type) and issubclass(cls, nn.Module)
+            and {'backbones', 'selfsup'} & {*folders}
+            and not issubclass(cls, (StepOwner, BaseModel)))
+
+
+class StepReport(list):
+    """Names of the blocks that took a step; as text, where f was found.
+
+    Attributes:
+        refused (dict): why other modules took none, by their names.
+    """
+
+    def __init__(self, names, rows: list[str], refused: dict):
+        super().__init__(names)
+        self.rows, self.refused = rows, refused
+
+    def __str__(self):
+        return '\n'.join(self.rows)
+
+
+def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
+              images: Any = None) -> StepReport:
+    """Put a step-size module into every residual block of a model.
+
+    In place: weights and keys of the state_dict stay, those of the steps are
+    ``<block>.step.*``. Steps start at Δt = 1, where the model computes what
+    it did before, unless their ``init_step`` says otherwise.
+
+    Args:
+        model (nn.Module): any, of torchvision, timm, transformers or your
+            own.
+        step (dict | str): the step-size module.
+        images: what the model is called with: a tensor such as
+            ``torch.randn(1, 3, 224, 224)``, a dict of arguments, or a
+            function that calls the model it is given. Only shapes matter.
+
+    Returns:
+        StepReport: the blocks; print it to see where f was found.
+
+    Raises:
+        ValueError: if the model has steps already, no pass succeeds, or no
+            block takes a step.
+    """
+    if any(isinstance(m, StepSize) for m in model.modules()):
+        raise ValueError(
+            f'{type(model).__name__}: expected a model without steps, got one '
+            'that has some; add them once')
+    found = trace(model, images)
+    names = [name for stage in _stages(found) for name in stage]
+    if not names:
+        raise ValueError(
+            f'{type(model).__name__}: expected residual blocks, got none: '
+            f'{_refusals(found)}')
+    _put_steps(model, names, found, step)
+    for name in names:
+        model.get_submodule(name).step.start_pretrained()
+    return StepReport(names, [_describe(model, name, found.blocks[name])
+                              for name in names], found.refused)
+
+
+def _put_steps(model, names, found: Trace, cfg) -> None:
+    training = model.training
+    for name in names:
+        step = _put_step(model.get_submodule(name), found.blocks[name], cfg)
+        step.train(training)
+
+
+def _stages(found: Trace) -> list[list[str]]:
+    """Names of the blocks, cut where their container or shape changes."""
+    stages: list[list[str]] = []
+    before = None
+    for name, place in found.blocks.items():
+        key = name.rpartition('.')[0], place.shape
+        if key != before:
+            stages.append([])
+        stages[-1].append(name)
+        before = key
+    return stages
+
+
+def _describe(model, name: str, place: Place) -> str:
+    f = ('output - input' if place.child is None else
+         f'what {place.child} takes' if place.takes else place.child)
+    return (f'{name}: {type(model.get_submodule(name)).__name__}, f is {f}, '
+            f'{place.channels} channels')
+
+
+def _refusals(found: Trace) -> str:
+    counts: dict[str, int] = {}
+    for reason in found.refused.values():
+        counts[reason] = counts.get(reason, 0) + 1
+    return '; '.join(f'{reason} ({count} modules)'
+                     for reason, count in counts.items()) or 'no module'

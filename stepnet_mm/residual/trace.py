@@ -1,0 +1,481 @@
+"""Finds the residual blocks of any model in one forward pass.
+
+The graph that autograd records says what a class's name cannot: a module is a
+block y = x + f(x) if its output is a sum, its input reaches that sum through
+additions alone, and the other addends come from it. An activation may stand
+behind the sum, as in a ResNet, if one module inside gives f.
+
+The pass runs a copy of the model without numbers, on torch's meta device: it
+costs no arithmetic, draws no random number and changes nothing.
+"""
+import copy
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+#: Changes of layout: nodes whose gradient is its own change of layout.
+LAYOUT = {f'{name}Backward{i}' for i in range(5) for name in (
+    'Alias', 'Clone', 'Permute', 'ReshapeAlias', 'Squeeze', 'Transpose',
+    'UnsafeView', 'Unsqueeze', 'View')}
+#: Layers, by the axis of their output that has the channels.
+CHANNELS = {
+    **dict.fromkeys(('AddmmBackward0', 'MmBackward0', 'LinearBackward0',
+                     'NativeLayerNormBackward0'), -1),
+    **dict.fromkeys(('ConvolutionBackward0', 'NativeBatchNormBackward0',
+                     'CudnnBatchNormBackward0', 'NativeGroupNormBackward0',
+                     'MkldnnConvolutionBackward0'), 1)
+}
+#: Edges of images that networks are asked to take, in this order.
+EDGES = (224, 256, 384, 512, 640, 64)
+#: Images of a pass: a map whose first axis has another size folds patches,
+#: or time, into it.
+BATCH = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a residual block shows f.
+
+    Attributes:
+        child (str | None): the child of the block that gives f; None where f
+            is the block's output minus its input.
+        takes (bool): whether the child takes f instead, as a ``drop_path``
+            behind a scale does.
+        shape (tuple): of x_t without the axis of the samples.
+        axis (int | None): of x_t, that of the channels; None if unknown.
+    """
+    child: str | None
+    takes: bool
+    shape: tuple
+    axis: int | None
+
+    @property
+    def channels(self) -> int:
+        """C, of a place whose axis is known."""
+        assert self.axis is not None
+        return self.shape[self.axis - 1]
+
+
+@dataclass
+class Trace:
+    """What one pass of a model shows, by names of its modules.
+
+    Attributes:
+        blocks (dict): the residual blocks, in the order of the modules.
+        shapes (dict): of each called module, the shapes of a sample that
+            goes in and that comes out.
+        refused (dict): why each other called module is no block.
+    """
+    blocks: dict[str, Place] = field(default_factory=dict)
+    shapes: dict[str, tuple] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def trace(model: nn.Module, inputs: Any = None) -> Trace:
+    """Find the residual blocks of a model.
+
+    Args:
+        model (nn.Module): any model.
+        inputs: what it is called with: a tensor, a tuple of arguments or a
+            dict of them; or a function that calls the model it is given.
+            Defaults to images of the first size that it takes.
+
+    Raises:
+        ValueError: if no pass succeeds.
+    """
+    watch, error = None, None
+    for run in _runs(model, inputs):
+        for device in ('meta', None):
+            try:
+                ghost = _ghost(model, device)
+                found = _read(model, _watched(ghost, run, device))
+                _look_in_training(found, ghost, run, device)
+                return found
+            except Exception as problem:  # of the model's own code
+                error = problem
+    raise ValueError(
+        f'{type(model).__name__}: expected a model that takes images or the '
+        f'given inputs, got {type(error).__name__}: {error}; give inputs that '
+        'it takes') from error
+
+
+def _runs(model, inputs) -> Iterator[Callable]:
+    """Functions (model, device) that run a pass."""
+    if callable(inputs) and not isinstance(inputs, Tensor):
+        yield lambda ghost, device: inputs(ghost)
+    elif inputs is not None:
+        yield partial(_call, inputs)
+    else:
+        own = getattr(model, 'img_size', ())
+        own = own if isinstance(own, (tuple, list)) else (own, )
+        first = next((m.in_channels for m in model.modules()
+                      if isinstance(m, nn.Conv2d)), 3)
+        for channels in {3: 0, first: 0}:
+            for edge in (*own[:1], *EDGES):
+                if isinstance(edge, int):
+                    yield partial(_call_with_images, edge, channels)
+
+
+def _call(inputs, model, device):
+    def moved(value):
+        return value.to(device) if isinstance(value, Tensor) else value
+    if isinstance(inputs, dict):
+        return model(**{key: moved(v) for key, v in inputs.items()})
+    args = inputs if isinstance(inputs, tuple) else (inputs, )
+    return model(*map(moved, args))
+
+
+def _call_with_images(edge: int, channels: int, model, device):
+    images = torch.zeros(BATCH, channels, edge, edge, device=device)
+    # A mask of a self-supervised network: none.
+    others = [p for p in [*inspect.signature(model.forward).parameters
+                          .values()][1:]
+              if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+              or p.name == 'mask']
+    return model(images, **{p.name: None for p in others})
+
+
+def _ghost(model: nn.Module, device: str | None) -> nn.Module:
+    """A copy in eval mode; on meta one without numbers."""
+    tensors = [*model.parameters(), *model.buffers()]
+    memo = {} if device is None else {
+        id(t): nn.Parameter(t.detach().to(device), t.requires_grad)
+        if isinstance(t, nn.Parameter) else t.to(device) for t in tensors}
+    ghost = copy.deepcopy(model, memo)
+    for module in ghost.modules():
+        if getattr(module, 'with_cp', False) is True:
+            module.with_cp = False
+        for name, value in vars(module).items():
+            if device is not None and isinstance(value, Tensor):
+                vars(module)[name] = value.to(device)
+    ghost.eval()  # of which some return nothing
+    return ghost
+
+
+@dataclass
+class _Call:
+    """One call of a module, by the nodes of its first tensors."""
+    taken: Any = None
+    given: Any = None
+    start: Any = None
+    shape: tuple = ()
+    output_shape: tuple = ()
+
+
+class _Watch:
+    """Hooks on all modules of a model that keep the nodes of their calls."""
+
+    def __init__(self, model: nn.Module):
+        self.model = model
+        self.calls: dict[str, list[_Call]] = defaultdict(list)
+        self._open: list[_Call] = []
+
+    def start(self, name, module, args, kwargs):
+        call = _Call()
+        self._open.append(call)
+        self.calls[name].append(call)
+        x = first_tensor([*args, *kwargs.values()])
+        if x is None or not x.is_floating_point():
+            return None
+        call.taken, call.shape = x.grad_fn, tuple(x.shape)
+        if not module._modules:
+            return None
+        if not x.requires_grad:
+            x = x.detach().requires_grad_()
+        marked = x.clone()  # whose node is that of x_t
+        call.start = marked.grad_fn
+        return with_first((args, kwargs), marked)
+
+    def end(self, name, module, args, output):
+        call = self._open.pop()
+        y = first_tensor(output)
+        if y is not None:
+            call.given, call.output_shape = y.grad_fn, tuple(y.shape)
+
+
+def _watched(model: nn.Module, run, device) -> _Watch:
+    watch = _Watch(model)
+    handles: list = []
+    for name, module in model.named_modules():
+        handles += (module.register_forward_pre_hook(
+            partial(watch.start, name), with_kwargs=True),
+            module.register_forward_hook(partial(watch.end, name)))
+    with ExitStack() as stack:
+        for handle in handles:
+            stack.callback(handle.remove)
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        if device is not None:
+            stack.enter_context(torch.device(device))
+        run(model, device)
+    return watch
+
+
+def _read(model: nn.Module, watch: _Watch) -> Trace:
+    found = Trace()
+    sums: dict[str, set] = {}
+    for name, calls in watch.calls.items():
+        if calls[0].start is None:
+            continue
+        found.shapes[name] = calls[0].shape[1:], calls[0].output_shape[1:]
+        block = _Block(watch.model.get_submodule(name), name, watch.calls)
+        try:
+            found.blocks[name] = block.place()
+            sums[name] = block.addends
+        except _NoBlock as reason:
+            found.refused[name] = str(reason)
+    _choose(found, sums)
+    order = [name for name, _ in model.named_modules()]
+    found.blocks = {k: found.blocks[k] for k in order if k in found.blocks}
+    return found
+
+
+def _look_in_training(found: Trace, ghost, run, device) -> None:
+    """Leave out blocks that call for f several times in training."""
+    if not any(place.child for place in found.blocks.values()):
+        return
+    ghost.train()
+    with suppress(Exception):  # it may want what comes with a batch alone
+        calls = _watched(ghost, run, device).calls
+        for name, place in [*found.blocks.items()]:
+            key = f'{name}.{place.child}'.lstrip('.')
+            if place.child and len(calls.get(key, [0])) != 1:
+                found.refused[name] = (
+                    f'{place.child} is called several times in training')
+                del found.blocks[name]
+
+
+def _choose(found: Trace, sums: dict[str, set]) -> None:
+    """Of nested blocks keep the outermost that adds something of its own.
+
+    A stage without an activation is a sum too, of its blocks' addends.
+    """
+    for name in sorted(sums, key=lambda name: name.count('.') + bool(name)):
+        if name not in found.blocks:
+            continue
+        inner = [key for key in sums if key != name and (
+            not name or key.startswith(f'{name}.'))]
+        if not sums[name] - set().union(*(sums[key] for key in inner)):
+            found.refused[name] = 'a row of blocks'
+            del found.blocks[name]
+            continue
+        for key in inner:
+            found.refused[key] = f'a part of {name}'
+            found.blocks.pop(key, None)
+
+
+class _NoBlock(Exception):
+    """The reason why a module is no residual block."""
+
+
+class _Block:
+    """A module that may be a residual block."""
+
+    def __init__(self, module, name: str, calls: dict):
+        self.module, self.name, self.calls = module, name, calls
+        self.call = calls[name][0]
+        self.addends: set = set()
+
+    def place(self) -> Place:
+        """Where it shows f; raises :class:`_NoBlock`."""
+        call = self.call
+        if len(self.calls[self.name]) > 1:
+            raise _NoBlock('it is called several times in a pass')
+        if call.shape != call.output_shape:
+            raise _NoBlock('its output has another shape than its input')
+        if call.shape[0] != BATCH:
+            raise _NoBlock('its first axis is not that of the samples')
+        if _layers_with_weights(self.module) < 2:
+            raise _NoBlock('its residual is one layer')
+        terms, activated = self._terms()
+        self.addends = {term for term, _ in terms}
+        if not any(_comes_from(term, call.start) for term in self.addends):
+            raise _NoBlock('what it adds does not come from its input')
+        child = takes = None
+        if len(terms) == 1:
+            child, takes = self._child_of(terms[0][0])
+        if child is None and activated:
+            raise _NoBlock('an activation follows its sum, and f is not the '
+                           'output of a module directly inside')
+        return Place(child, bool(takes), call.shape[1:],
+                     _channel_axis(terms, call.shape))
+
+    def _terms(self) -> tuple[list, bool]:
+        """What is added to x, and whether an activation follows the sum.
+
+        Each term comes with the changes of layout from the sum to it.
+        """
+        x = self.call.start
+        for node, activated in self._sums():
+            spine = _spine(node, x) if node is not None else None
+            path: list = []
+            terms = []
+            for node, following in zip(spine or (), (spine or ())[1:]):
+                if node.name() in LAYOUT:
+                    path.append(node)
+                terms += [(term, tuple(path)) for term in _summed(node)
+                          if term is not following]
+            if terms and _keeps_places(path, self.call.shape):
+                return terms, activated
+        raise _NoBlock('its input does not reach its output by additions '
+                       'alone')
+
+    def _sums(self) -> Iterator[tuple]:
+        """The nodes that may be the sum."""
+        node = self.call.given
+        if node is None:
+            raise _NoBlock('no gradient reaches its output')
+        yield node, False
+        prefix = f'{self.name}.' if self.name else ''
+        for key, calls in self.calls.items():
+            # An activation is a module without parts, or a function.
+            if key.startswith(prefix) and key != self.name and calls[
+                    -1].given is node and calls[-1].start is None:
+                yield calls[-1].taken, True
+        if len(node.next_functions) == 1:
+            yield node.next_functions[0][0], True
+
+    def _child_of(self, top) -> tuple:
+        """The child that gives, or takes, what is added."""
+        if isinstance(self.module, nn.Sequential):
+            return None, False  # which does not call its children by name
+        prefix = f'{self.name}.' if self.name else ''
+        taking = None
+        for key, _ in self.module.named_children():
+            calls = self.calls.get(prefix + key, [])
+            if len(calls) != 1 or calls[0].given is not top:
+                continue
+            if calls[0].output_shape != self.call.shape:
+                continue
+            if calls[0].taken is not top and not _is_identity(calls[0]):
+                return key, False
+            taking = taking or key
+        return taking, taking is not None
+
+
+def _is_identity(call: _Call) -> bool:
+    return call.given is call.start
+
+
+def _layers_with_weights(module: nn.Module) -> int:
+    return len({name.rpartition('.')[0]
+                for name, _ in module.named_parameters()})
+
+
+def _spine(node, x) -> list | None:
+    """The nodes from a sum to x, through additions and changes of layout."""
+    before, waiting = {node: None}, [node]
+    while waiting and x not in before:
+        node = waiting.pop()
+        for following in _summed(node):
+            if following is not None and following not in before:
+                before[following] = node
+                waiting.append(following)
+    if x not in before:
+        return None
+    spine = [x]
+    while before[spine[-1]] is not None:
+        spine.append(before[spine[-1]])
+    return spine[::-1]
+
+
+def _summed(node) -> list:
+    """The nodes that a sum adds, or whose layout a node changes."""
+    name = node.name()
+    if name == 'AddBackward0' and node._saved_alpha == 1 or (
+            name in LAYOUT or name == 'ToCopyBackward0'):
+        return [following for following, _ in node.next_functions]
+    return []
+
+
+def _keeps_places(path: Sequence, shape: tuple) -> bool:
+    """Whether changes of layout lead every number back to its place."""
+    numbers = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
+    numbers = numbers.reshape(shape)
+    return torch.equal(_undone(path, numbers), numbers)
+
+
+def _undone(path: Sequence, values: Tensor) -> Tensor:
+    for node in path:
+        values = node(values)
+    return values
+
+
+def _comes_from(node, start) -> bool:
+    seen, waiting = set(), [node]
+    while waiting:
+        node = waiting.pop()
+        if node is start:
+            return True
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += [following for following, _ in node.next_functions]
+    return False
+
+
+def _channel_axis(terms: list, shape: tuple) -> int | None:
+    """The axis of the sum that is that of the channels of a layer of f."""
+    for term, path in terms:
+        for axis in range(1, len(shape)):
+            size = shape[axis]
+            index = torch.arange(size, dtype=torch.float64)
+            index = index.view(-1, *[1] * (len(shape) - axis - 1))
+            if size > 1 and _is_channel_axis(
+                    term, _undone(path, index.expand(shape))):
+                return axis
+    return None
+
+
+def _is_channel_axis(node, index: Tensor) -> bool:
+    """Whether an index runs along the channels of the layer before a node."""
+    waiting = [(node, index)]
+    for _ in range(64):
+        if not waiting:
+            return False
+        node, index = waiting.pop()
+        name = node.name() if node is not None else ''
+        if name in CHANNELS:
+            along = index.movedim(CHANNELS[name], -1)
+            return torch.equal(along, torch.arange(
+                along.size(-1), dtype=along.dtype).expand_as(along))
+        if name in LAYOUT:
+            waiting.append((node.next_functions[0][0], node(index)))
+        elif name and name != 'torch::autograd::AccumulateGrad':
+            # Elementwise; of a product with a gate the map comes first.
+            waiting += [(following, index)
+                        for following, _ in node.next_functions[::-1]]
+    return False
+
+
+def first_tensor(values) -> Tensor | None:
+    """The first tensor of a module's inputs or outputs, if any."""
+    if isinstance(values, Tensor):
+        return values
+    if isinstance(values, dict):
+        values = tuple(values.values())
+    for value in values if isinstance(values, (tuple, list)) else ():
+        found = first_tensor(value)
+        if found is not None:
+            return found
+    return None
+
+
+def with_first(values, new: Tensor):
+    """The same inputs or outputs with another first tensor."""
+    if isinstance(values, Tensor):
+        return new
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    key = next(k for k, v in items if first_tensor(v) is not None)
+    changed = list(values) if isinstance(values, tuple) else copy.copy(values)
+    changed[key] = with_first(values[key], new)
+    if not isinstance(values, tuple):
+        return changed
+    named = getattr(values, '_make', tuple)  # of a named tuple
+    return named(changed)
