@@ -10,10 +10,11 @@ from .lazy_exports import lazy_exports
 from .registration import register
 from .version import __version__
 
-__all__ = ['__version__', 'config_path']
-__getattr__, _ = lazy_exports(__name__, dict.fromkeys(
-    ('attention', 'config', 'datasets', 'hooks', 'launch',
-     'models', 'ops', 'profiling', 'recording', 'resume', 'safe_loading',
-     'steps', 'stiffness', 'utils', 'visualization'), ()))
+__all__ = ['__version__', 'add_steps', 'config_path']
+__getattr__, _ = lazy_exports(__name__, dict(dict.fromkeys(
+    ('attention', 'config', 'datasets', 'hooks', 'launch', 'models', 'ops',
+     'profiling', 'recording', 'residual', 'resume', 'safe_loading', 'steps',
+     'stiffness', 'utils', 'visualization'), ()),
+    **{'models.add_steps': ('add_steps', )}))
 
 register()

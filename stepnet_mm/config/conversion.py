@@ -60,13 +60,6 @@ class Backbone:
         return own in map(_package, getattr(self.cls, '__mro__', ()))
 
     @property
-    def is_backbone(self) -> bool:
-        """Whether its class is among a library's backbones."""
-        folders = getattr(self.cls, '__module__', '').split('.')
-        return self.is_step or bool({'backbones', 'selfsup'} & {*folders}) and (
-            hasattr(self.cls, 'forward'))
-
-    @property
     def is_teacher(self) -> bool:
         """Whether a key of its path names a teacher."""
         return any('teacher' in str(key) for key in self.path)
@@ -204,7 +197,7 @@ def _search(node, path: tuple, scope):
     if scope is None and isinstance(kind, str) and '.' in kind:
         inner = kind.partition('.')[0]
     found = Backbone(path, node, scope) if kind else None
-    if found and found.is_backbone:
+    if found and (found.is_step or found.counterpart):
         yield found
         return
     parts = [part for key, child in node.items()

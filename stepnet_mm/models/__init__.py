@@ -1,8 +1,10 @@
 """Blocks and backbones, one thin binding module per library.
 
-May import: attention, ops, steps.
+May import: attention, ops, residual, steps.
 """
+from .add_steps import add_steps, step_backbone
 from .backbone import StepBackbone, StepOwner
 from .blocks import StepBlock, step_block_class
 
-__all__ = ['StepBackbone', 'StepBlock', 'StepOwner', 'step_block_class']
+__all__ = ['StepBackbone', 'StepBlock', 'StepOwner', 'add_steps',
+           'step_backbone', 'step_block_class']

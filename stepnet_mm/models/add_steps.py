@@ -46,20 +46,24 @@ class SteppedBlock(PretrainedStart):
         Raises:
             RuntimeError: if f comes not once in a forward.
         """
+        return self._stepped(super().forward, *args, **kwargs)
+
+    def _stepped(self, run, *args, **kwargs):
+        """One of the block's functions with its step."""
         if self.step is None:
-            return super().forward(*args, **kwargs)
+            return run(*args, **kwargs)
         if self.recomputed and torch.is_grad_enabled():
             return cp.checkpoint(
-                self._advance, *args, use_reentrant=False, **kwargs)
-        return self._advance(*args, **kwargs)
+                self._advance, run, *args, use_reentrant=False, **kwargs)
+        return self._advance(run, *args, **kwargs)
 
-    def _advance(self, *args, **kwargs):
+    def _advance(self, run, *args, **kwargs):
         x = first_tensor([*args, *kwargs.values()])
         if self.place.child is None:
-            output = super().forward(*args, **kwargs)
+            output = run(*args, **kwargs)
             return with_first(output, self._moved(x, first_tensor(output)))
         self._state = state = [x]
-        output = super().forward(*args, **kwargs)
+        output = run(*args, **kwargs)
         self._state = None
         if len(state) != 2:
             raise RuntimeError(
@@ -121,7 +125,7 @@ def _from_map(x: Tensor, axis: int, shape) -> Tensor:
 
 
 @functools.lru_cache(None)
-def _stepped(block: type[Any], child: str | None) -> type[Any]:
+def _stepped_class(block: type[Any], child: str | None) -> type[Any]:
     """The subclass of a block whose forward finds another thing for a child.
 
     The child itself stays where it is, under its name.
@@ -131,6 +135,9 @@ def _stepped(block: type[Any], child: str | None) -> type[Any]:
     if child is not None:
         names[child] = property(
             lambda self: self._in_place_of(self._modules[child]))
+    if hasattr(block, 'rfp_forward'):  # DetectoRS calls both
+        names['rfp_forward'] = lambda self, *args: self._stepped(
+            functools.partial(block.rfp_forward, self), *args)
     return type(block)(f'Step{block.__name__}', (SteppedBlock, block), names)
 
 
@@ -140,7 +147,7 @@ def _reduce(self) -> tuple:
 
 
 def _new_block(block: Any, child: str | None):
-    cls = _stepped(block, child)
+    cls = _stepped_class(block, child)
     return cls.__new__(cls)
 
 
@@ -148,7 +155,7 @@ def _put_step(block: Any, place: Place, cfg) -> StepSize:
     """Give a block a step; its class becomes a subclass of its own."""
     step = build_step(cfg, place.channels)
     first = next(block.parameters())
-    block.__class__ = _stepped(type(block), place.child)
+    block.__class__ = _stepped_class(type(block), place.child)
     block.residual_weight = next(iter(dict(block.named_parameters())))
     block.place, block.step = place, step
     if getattr(block, 'with_cp', False) is True:

@@ -102,8 +102,8 @@ class StepOwner(BaseModule):
                 raise ValueError(
                     'backbone.frozen_stages: expected steps in frozen stages '
                     'that start at 1 or that a checkpoint has set, got '
-                    f'untrained {type(step).__name__} modules in frozen '
-                    'stages, which would scale '
+                    f'untrained {type(step).__name__} modules with '
+                    f'frozen_stages={self.frozen_stages}, which would scale '
                     'their residuals for good; set frozen_stages=0, load '
                     'them, or start them at 1 (StepAdaptor: init_step=1)')
 
