@@ -42,6 +42,7 @@ from stepnet_mm.attention import (
     save_attention,
 )
 from stepnet_mm.hooks import TNSHook, TNSMetric
+from stepnet_mm.models.add_steps import AnyStepBackbone
 from stepnet_mm.registration import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 from stepnet_mm.utils.command_line import command_parser
@@ -113,7 +114,10 @@ def registered() -> Iterator[str]:
     """What a config may name."""
     for registry, own in sorted(classes().items()):
         for cls in own:
-            yield from signature(f'{registry}.{cls.__name__}', cls)
+            name = f'{registry}.{cls.__name__}'
+            # The arguments of those made by step_backbone are those of one.
+            yield from ([name] if AnyStepBackbone in cls.__bases__
+                        else signature(name, cls))
 
 
 def public() -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 May import: attention, ops, residual, steps.
 """
-from .add_steps import add_steps, step_backbone
+from .add_steps import AnyStepBackbone, add_steps, step_backbone
 from .backbone import StepBackbone, StepOwner
 from .blocks import StepBlock, step_block_class
 
-__all__ = ['StepBackbone', 'StepBlock', 'StepOwner', 'add_steps',
-           'step_backbone', 'step_block_class']
+__all__ = ['AnyStepBackbone', 'StepBackbone', 'StepBlock', 'StepOwner',
+           'add_steps', 'step_backbone', 'step_block_class']

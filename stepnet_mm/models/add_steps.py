@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.fx
 import torch.utils.checkpoint as cp
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
 from ..residual import Place, Trace, first_tensor, trace, with_first
 from ..steps.base import StepSize, build_step
-from ..steps.pooling import Product
 from .backbone import StepOwner, check_indices, one_per_stage
 from .blocks import PretrainedStart
 
@@ -63,8 +63,10 @@ class SteppedBlock(PretrainedStart):
             output = run(*args, **kwargs)
             return with_first(output, self._moved(x, first_tensor(output)))
         self._state = state = [x]
-        output = run(*args, **kwargs)
-        self._state = None
+        try:
+            output = run(*args, **kwargs)
+        finally:  # a checkpointed one ends as soon as it can
+            self._state = None
         if len(state) != 2:
             raise RuntimeError(
                 f'{type(self).__name__}: expected {self.place.child} once in '
@@ -74,22 +76,32 @@ class SteppedBlock(PretrainedStart):
 
     def _moved(self, x: Tensor, y: Tensor) -> Tensor:
         """x + f ⊗ Δt of f = y - x, as y + f ⊗ (Δt - 1): exact at Δt = 1."""
-        wide = y.float() if y.dtype == torch.half else y
-        f = wide - x  # of halves it could be infinite
-        step_size = self._scaled(x, f, multiply=False)
-        return torch.addcmul(wide, f, (step_size - 1).to(f.dtype)).to(y.dtype)
+        f = _difference(y, x)
+        product = self.step(*self._maps(x, f), multiply=False)
+        return _move(y, f, self._from_map(product.step_size, f))
 
-    def _scaled(self, x: Tensor, f: Tensor, **kwargs) -> Tensor:
-        """f ⊗ Δt, or Δt alone, of maps or tokens in the block's layout."""
-        axis, shape = self.place.axis, f.shape
-        scaled = self.step(_as_map(x, axis), _as_map(f, axis), **kwargs)
-        if isinstance(scaled, Product):
-            scaled = scaled.step_size
-            shape = [*scaled.shape[:1], *[1] * (f.dim() - 1)]
-            shape[axis] = scaled.size(1)
-            if scaled.shape[2:].numel() > 1:
-                shape = f.shape
-        return _from_map(scaled, axis, shape)
+    def _scaled(self, x: Tensor, f: Tensor) -> Tensor:
+        """f ⊗ Δt in the layout of f."""
+        return self._from_map(self.step(*self._maps(x, f)), f)
+
+    def _maps(self, *states: Tensor) -> list[Tensor]:
+        """Maps or tokens as (N, C, H, W), views where they can be."""
+        axis = self.place.axis
+        if axis != 1:
+            states = tuple(x.movedim(axis, 1) for x in states)
+        if len(self.place.shape) == 3:
+            return [*states]
+        return [x.flatten(2)[..., None] for x in states]
+
+    def _from_map(self, x: Tensor, f: Tensor) -> Tensor:
+        """In the layout of f again; x may have one value for all places."""
+        axis, rank = self.place.axis, len(self.place.shape)
+        if rank != 3:
+            x = x[..., 0]
+        if rank > 3:
+            sizes = f.movedim(axis, 1).shape[2:]
+            x = x.unflatten(2, sizes if x.size(2) > 1 else [1] * len(sizes))
+        return x if axis == 1 else x.movedim(1, axis)
 
     def _in_place_of(self, child):
         """What the forward finds under the child's name."""
@@ -111,17 +123,18 @@ class SteppedBlock(PretrainedStart):
         return give
 
 
-def _as_map(x: Tensor, axis: int) -> Tensor:
-    """(N, C, H, W) of a map or of tokens, a view where it can be one."""
-    x = x.movedim(axis, 1)
-    return x if x.dim() == 4 else x.flatten(2)[..., None]
+# One node each of a graph that torch.fx traces, for they read dtypes.
+@torch.fx.wrap
+def _difference(y: Tensor, x: Tensor) -> Tensor:
+    # That of halves could be infinite.
+    return (y.float() if y.dtype == torch.half else y) - x
 
 
-def _from_map(x: Tensor, axis: int, shape) -> Tensor:
-    """The layout of `shape` again, whose channels are at `axis`."""
-    moved = [*shape]
-    moved.insert(1, moved.pop(axis))
-    return x.reshape(moved).movedim(1, axis)
+@torch.fx.wrap
+def _move(y: Tensor, f: Tensor, step_size: Tensor) -> Tensor:
+    """y + f ⊗ (Δt - 1), in the dtype of y."""
+    step_size = step_size.to(f.dtype)
+    return torch.addcmul(y.to(f.dtype), f, step_size - 1).to(y.dtype)
 
 
 @functools.lru_cache(None)
@@ -151,16 +164,27 @@ def _new_block(block: Any, child: str | None):
     return cls.__new__(cls)
 
 
-def _put_step(block: Any, place: Place, cfg) -> StepSize:
-    """Give a block a step; its class becomes a subclass of its own."""
+def _put_step(block: Any, name: str, place: Place, cfg) -> StepSize:
+    """Give a block a step; its class becomes a subclass of its own.
+
+    Raises:
+        ValueError: if the step does not fit the block's layout.
+    """
+    if place.axis is None:
+        raise ValueError(f'{name}: expected a block whose axis of channels '
+                         'is that of a layer in it, got none that is')
     step = build_step(cfg, place.channels)
-    first = next(block.parameters())
+    if step.needs_space and len(place.shape) != 3:
+        raise ValueError(
+            f'backbone.step.type: expected one that needs no height and '
+            f'width, which the tokens of {name} lack, got '
+            f'{type(step).__name__}; choose another, such as SEAttention')
+    names, first = zip(*block.named_parameters())
+    block.residual_weight = names[0]
     block.__class__ = _stepped_class(type(block), place.child)
-    block.residual_weight = next(iter(dict(block.named_parameters())))
-    block.place, block.step = place, step
+    block.place, block.step = place, step.to(first[0].device)
     if getattr(block, 'with_cp', False) is True:
         block.with_cp, block.recomputed = False, True
-    step.to(first.device)
     return step
 
 
@@ -343,7 +367,8 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
 def _put_steps(model, names, found: Trace, cfg) -> None:
     training = model.training
     for name in names:
-        step = _put_step(model.get_submodule(name), found.blocks[name], cfg)
+        step = _put_step(model.get_submodule(name), name, found.blocks[name],
+                         cfg)
         step.train(training)
 
 

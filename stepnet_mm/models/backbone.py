@@ -97,13 +97,14 @@ class StepOwner(BaseModule):
 
     def check_frozen_steps(self) -> None:
         """Raise the ValueError of :meth:`forward`."""
+        frozen = getattr(self, 'frozen_stages', None)
         for step in self._frozen_steps() if self.training else ():
             if not step.loaded and step.init_step != 1:
                 raise ValueError(
                     'backbone.frozen_stages: expected steps in frozen stages '
                     'that start at 1 or that a checkpoint has set, got '
                     f'untrained {type(step).__name__} modules with '
-                    f'frozen_stages={self.frozen_stages}, which would scale '
+                    f'frozen_stages={frozen}, which would scale '
                     'their residuals for good; set frozen_stages=0, load '
                     'them, or start them at 1 (StepAdaptor: init_step=1)')
 
@@ -233,6 +234,7 @@ def _choose(stage: Sequence[StepBlock],
 
 
 def check_indices(step_blocks, sizes: list[int]) -> None:
+    """Raise a ValueError unless there are lists of indices of the blocks."""
     rows = step_blocks if isinstance(step_blocks, (list, tuple)) else []
     if len(rows) != len(sizes) or not all(
             isinstance(chosen, (list, tuple)) and {*chosen} <= {*range(size)}

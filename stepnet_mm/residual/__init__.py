@@ -1,6 +1,6 @@
 """Residual blocks of any model, as one forward pass shows them.
 
-May import: nothing of the package.
+May import: no other folder.
 """
 from .trace import Place, Trace, first_tensor, trace, with_first
 

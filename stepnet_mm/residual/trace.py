@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.fx
 from torch import Tensor, nn
 
 #: Changes of layout: nodes whose gradient is its own change of layout.
@@ -32,11 +33,9 @@ CHANNELS = {
                      'CudnnBatchNormBackward0', 'NativeGroupNormBackward0',
                      'MkldnnConvolutionBackward0'), 1)
 }
+TENSORS = Tensor, torch.fx.Proxy
 #: Edges of images that networks are asked to take, in this order.
 EDGES = (224, 256, 384, 512, 640, 64)
-#: Images of a pass: a map whose first axis has another size folds patches,
-#: or time, into it.
-BATCH = 2
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def trace(model: nn.Module, inputs: Any = None) -> Trace:
     Raises:
         ValueError: if no pass succeeds.
     """
-    watch, error = None, None
+    error = None
     for run in _runs(model, inputs):
         for device in ('meta', None):
             try:
@@ -133,7 +132,7 @@ def _call(inputs, model, device):
 
 
 def _call_with_images(edge: int, channels: int, model, device):
-    images = torch.zeros(BATCH, channels, edge, edge, device=device)
+    images = torch.zeros(2, channels, edge, edge, device=device)
     # A mask of a self-supervised network: none.
     others = [p for p in [*inspect.signature(model.forward).parameters
                           .values()][1:]
@@ -182,10 +181,10 @@ class _Watch:
         self._open.append(call)
         self.calls[name].append(call)
         x = first_tensor([*args, *kwargs.values()])
-        if x is None or not x.is_floating_point():
+        if x is None:
             return None
         call.taken, call.shape = x.grad_fn, tuple(x.shape)
-        if not module._modules:
+        if not module._modules or not x.is_floating_point():
             return None
         if not x.requires_grad:
             x = x.detach().requires_grad_()
@@ -281,6 +280,7 @@ class _Block:
     def __init__(self, module, name: str, calls: dict):
         self.module, self.name, self.calls = module, name, calls
         self.call = calls[name][0]
+        self.samples = next(iter(calls.values()))[0].shape[:1]
         self.addends: set = set()
 
     def place(self) -> Place:
@@ -290,7 +290,8 @@ class _Block:
             raise _NoBlock('it is called several times in a pass')
         if call.shape != call.output_shape:
             raise _NoBlock('its output has another shape than its input')
-        if call.shape[0] != BATCH:
+        # Another size: patches, or time, are folded into the first axis.
+        if call.shape[:1] != self.samples:
             raise _NoBlock('its first axis is not that of the samples')
         if _layers_with_weights(self.module) < 2:
             raise _NoBlock('its residual is one layer')
@@ -455,8 +456,11 @@ def _is_channel_axis(node, index: Tensor) -> bool:
 
 
 def first_tensor(values) -> Tensor | None:
-    """The first tensor of a module's inputs or outputs, if any."""
-    if isinstance(values, Tensor):
+    """The first tensor of a module's inputs or outputs, if any.
+
+    One that torch.fx traces counts.
+    """
+    if isinstance(values, TENSORS):
         return values
     if isinstance(values, dict):
         values = tuple(values.values())
@@ -469,7 +473,7 @@ def first_tensor(values) -> Tensor | None:
 
 def with_first(values, new: Tensor):
     """The same inputs or outputs with another first tensor."""
-    if isinstance(values, Tensor):
+    if isinstance(values, TENSORS):
         return new
     items = values.items() if isinstance(values, dict) else enumerate(values)
     key = next(k for k, v in items if first_tensor(v) is not None)

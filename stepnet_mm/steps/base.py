@@ -34,6 +34,8 @@ class StepSize(nn.Module):
             either), and that :meth:`forward` is not overridden. Such a module
             may receive a :class:`~.pooling.PooledMap`, which has moments but
             no values. Not inherited, since a subclass may read more.
+        needs_space (bool): whether it needs height and width, which the
+            tokens of a transformer lack.
         loaded (bool): whether a checkpoint has set all parameters (all
             buffers of a module without parameters) since the last
             initialisation.
@@ -41,7 +43,7 @@ class StepSize(nn.Module):
     needs_identity = False
     default_blocks = 'all'
     init_step: float | None = None
-    pools_only = False
+    pools_only = needs_space = False
     loaded = False
 
     def __init_subclass__(cls, **kwargs):

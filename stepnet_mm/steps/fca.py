@@ -43,6 +43,7 @@ class FCAAttention(StepSize):
         ValueError: if ``dct_size`` is below 7, 16 does not divide C, or r is
             not a positive divisor of C.
     """
+    needs_space = True
     pools_only = True
     basis: Tensor
 

@@ -29,6 +29,7 @@ class CBAMAttention(StepSize):
     Raises:
         ValueError: if r is not a positive divisor of C.
     """
+    needs_space = True
 
     def __init__(self, in_channels: int, reduction: int = 16):
         super().__init__()
@@ -77,6 +78,7 @@ class SGEAttention(StepSize):
     Raises:
         ValueError: if G is not a positive divisor of C.
     """
+    needs_space = True
 
     def __init__(self, in_channels: int, groups: int = 64, eps: float = 1e-5):
         super().__init__()

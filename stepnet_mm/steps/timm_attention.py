@@ -40,6 +40,7 @@ class TimmAttention(StepSize):
         ImportError: if timm is not installed.
         ValueError: if ``name`` is no gate, or an argument makes it none.
     """
+    needs_space = True
 
     def __init__(self, in_channels: int, name: str | None = None, **kwargs):
         super().__init__()

@@ -1,0 +1,398 @@
+"""Steps in the blocks of networks that know nothing of them."""
+import copy
+import pickle
+
+import pytest
+import torch
+from equality import assert_bound
+from mmengine.model import revert_sync_batchnorm
+from torch import nn
+from torch.fx import symbolic_trace
+from torch.utils.checkpoint import checkpoint
+
+from stepnet_mm import add_steps
+from stepnet_mm.residual import first_tensor
+
+
+class Bottleneck(nn.Module):
+    """f is the output of its last norm, and its sum is activated."""
+
+    def __init__(self, channels=4):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
+        self.conv2 = nn.Conv2d(channels, channels, 1)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU(inplace=True)
+
+    def residual(self, x):
+        return self.bn2(self.conv2(self.relu(self.conv1(x))))
+
+    def forward(self, x):
+        out = self.residual(x)
+        out += x
+        return self.relu(out)
+
+
+class Scaled(nn.Module):
+    """f is what its dropout takes, in a layout of its own inside."""
+
+    def __init__(self, channels=4):
+        super().__init__()
+        self.norm, self.mlp = nn.LayerNorm(channels), nn.Linear(
+            channels, channels)
+        self.gamma = nn.Parameter(torch.full((channels, 1, 1), .5))
+        self.drop_path = nn.Dropout(.1)
+
+    def residual(self, x):
+        inner = self.mlp(self.norm(x.permute(0, 2, 3, 1)).tanh())
+        return self.gamma * inner.permute(0, 3, 1, 2)
+
+    def forward(self, x):
+        return x + self.drop_path(self.residual(x))
+
+
+class Layer(nn.Module):
+    """Attention, then an FFN, on tokens; takes their places, gives a pair."""
+
+    def __init__(self, channels=4):
+        super().__init__()
+        self.norm1, self.norm2 = (nn.LayerNorm(channels) for _ in range(2))
+        self.qkv, self.ffn = nn.Linear(channels, channels), nn.Sequential(
+            nn.Linear(channels, 8), nn.GELU(), nn.Linear(8, channels))
+
+    def residual(self, x):
+        first = self.qkv(self.norm1(x)).softmax(1) * x
+        return first + self.ffn(self.norm2(x + first))
+
+    def forward(self, x, hw=None):
+        x = x + self.qkv(self.norm1(x)).softmax(1) * x
+        return x + self.ffn(self.norm2(x)), hw
+
+
+class Net(nn.Module):
+    """Two blocks of a kind behind a stem; H = W = C."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 1)
+        self.blocks = nn.ModuleList(kind() for _ in range(2))
+        for p in self.parameters():
+            nn.init.normal_(p, std=.5)
+
+    def forward(self, x):
+        x, tokens = self.stem(x), isinstance(self.blocks[0], Layer)
+        if tokens:
+            x = x.flatten(2).transpose(1, 2)
+        for block in self.blocks:
+            x = block(x, (4, 4))[0] if tokens else block(x)
+        return x
+
+
+KINDS = pytest.mark.parametrize('kind', [Bottleneck, Scaled, Layer])
+IMAGES = torch.randn(2, 3, 4, 4)
+
+
+def stepped(kind, step='StepAdaptor', **kwargs):
+    torch.manual_seed(0)
+    net = Net(kind)
+    stock = copy.deepcopy(net)
+    report = add_steps(net, dict(type=step, **kwargs), IMAGES)
+    assert report == ['blocks.0', 'blocks.1']
+    return net, stock
+
+
+@pytest.mark.core
+@KINDS
+def test_at_one_it_is_the_stock_network_and_every_step_learns(kind):
+    net, stock = stepped(kind)
+    assert {*stock.state_dict()} == {
+        key for key in net.state_dict() if '.step.' not in key}
+    for mode in (False, True):
+        results = []
+        for each in (net, stock):
+            torch.manual_seed(1)
+            results.append(each.train(mode)(IMAGES))
+        assert torch.equal(*results)
+    for block in net.blocks:  # at the published start some gradients are 0
+        nn.init.normal_(block.step.ie.weight)
+    net(IMAGES).square().sum().backward()
+    assert all(p.grad.abs().sum() > 0 for name, p in net.named_parameters()
+               if '.step.' in name and 'norm.bias' not in name)
+
+
+@pytest.mark.core
+@KINDS
+def test_f_is_scaled_and_nothing_else(kind):
+    net, stock = stepped(kind, 'ConstantStep', value=.25)
+    net.eval(), stock.eval()
+    x = stock.stem(IMAGES)
+    if kind is Layer:
+        x = x.flatten(2).transpose(1, 2)
+    for block in stock.blocks:
+        x = x + .25 * block.residual(x)
+        x = x.relu() if kind is Bottleneck else x
+    torch.testing.assert_close(net(IMAGES), x)
+
+
+@pytest.mark.core
+@KINDS
+@pytest.mark.parametrize('step, kwargs', [
+    ('SEAttention', dict(reduction=2)), ('SRMAttention', {})])
+def test_a_step_sees_channels_where_they_are(kind, step, kwargs):
+    """It has a Δt for each channel, and the same for all places."""
+    net, _ = stepped(kind, step, **kwargs)
+    seen = []
+    for block in net.blocks:
+        block.step.delta.register_forward_hook(
+            lambda module, args, output: seen.append(output))
+    order = torch.randperm(4)
+    net.eval()(IMAGES)
+    net(IMAGES[:, :, :, order]) if kind is not Bottleneck else None
+    assert all(dt.shape == (2, 4, 1, 1) for dt in seen)
+    if kind is not Bottleneck:  # whose convolutions see neighbours
+        torch.testing.assert_close(seen[0], seen[2])
+
+
+def traced(net):
+    return symbolic_trace(net)
+
+
+def exported(net):
+    return torch.export.export(net, (IMAGES, )).module()
+
+
+def jit_traced(net):
+    return torch.jit.trace(net, IMAGES)
+
+
+def synchronised(net):
+    return revert_sync_batchnorm(
+        nn.SyncBatchNorm.convert_sync_batchnorm(net))
+
+
+def folded(net):
+    from mmcv.cnn import fuse_conv_bn
+    return fuse_conv_bn(net)
+
+
+def compiled(net):
+    return torch.compile(net, backend='eager', fullgraph=True)
+
+
+@pytest.mark.core
+@KINDS
+@pytest.mark.parametrize('change', [
+    copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net)), traced,
+    jit_traced, synchronised, folded, *(pytest.param(
+        change, marks=pytest.mark.since_torch('2.5', 'graphs of attributes'))
+        for change in (exported, compiled))], ids=range(8))
+def test_what_a_model_is_put_through(kind, change):
+    net, stock = stepped(kind, 'StepAdaptor', init_step=.5)
+    net.eval()
+    want = net(IMAGES)
+    assert not torch.allclose(want, stock.eval()(IMAGES))
+    changed = change(copy.deepcopy(net))
+    torch.testing.assert_close(changed(IMAGES), want, atol=1e-5, rtol=1e-4)
+
+
+@KINDS
+def test_mixed_precision_and_halves_that_overflow(kind):
+    net, _ = stepped(kind, 'StepAdaptor', init_step=.5)
+    want = net.eval()(IMAGES)
+    with torch.autocast('cpu', torch.bfloat16):
+        torch.testing.assert_close(
+            net(IMAGES).float(), want, atol=.1, rtol=.1)
+    block, x = Net(Layer).blocks[0], torch.full((2, 16, 4), 6e4)
+    add_steps(block, images=x)
+    block.step.max_step.fill_(1)
+    with torch.no_grad():
+        y = block._moved(x.half(), -x.half())
+    assert y.isfinite().all()
+
+
+class Checkpointed(Bottleneck):
+    with_cp = True
+
+    def forward(self, x):
+        if self.with_cp and x.requires_grad:
+            return checkpoint(super().forward, x, use_reentrant=False)
+        return super().forward(x)
+
+
+def test_gradients_of_a_block_that_runs_twice():
+    net, _ = stepped(Checkpointed, init_step=.5)
+    plain, _ = stepped(Bottleneck, init_step=.5)
+    plain.load_state_dict(net.state_dict())
+    for each in (net, plain):
+        each.train()(IMAGES).square().sum().backward()
+        assert all(block._state is None for block in each.blocks)
+    for p, q in zip(net.parameters(), plain.parameters()):
+        assert torch.equal(p.grad, q.grad)
+
+
+class Twice(Bottleneck):
+    """Takes its norm a second time where it is told to."""
+    again = False
+
+    def forward(self, x):
+        out = super().forward(x)
+        return self.bn2(out) if self.again else out
+
+
+def test_f_that_comes_twice_is_an_error():
+    net, _ = stepped(Twice)
+    net.blocks[0].again = True
+    with pytest.raises(RuntimeError, match='bn2 once in a forward, got 2'):
+        net(IMAGES)
+
+
+class Folding(Net):
+    """Folds rows of the image into its first axis."""
+
+    def forward(self, x):
+        x = self.stem(x).transpose(1, 2).flatten(0, 1)[:, :, None]
+        return self.blocks[1](self.blocks[0](x))
+
+
+@pytest.mark.parametrize('net, step, match', [
+    (Net(Layer), dict(type='CBAMAttention', reduction=2),
+     'no height and width'),
+    (nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), 'SEAttention',
+     'expected residual blocks, got none: its output has another shape'),
+    (Folding(Bottleneck), 'SEAttention', 'first axis'),
+    (nn.Linear(5, 3), 'SEAttention', 'a model that takes images or the'),
+    (stepped(Layer)[0], 'SEAttention', 'add them once')], ids=range(5))
+def test_what_takes_no_step_is_refused(net, step, match):
+    before = copy.deepcopy(net.state_dict())
+    with pytest.raises(ValueError, match=match):
+        add_steps(net, step, IMAGES)
+    assert list(net.state_dict()) == list(before)
+
+
+@pytest.mark.parametrize('images', [
+    dict(x=IMAGES), (IMAGES, ), lambda model: model(IMAGES), None])
+def test_inputs_are_given_in_any_way(images):
+    net = Net(Scaled)
+    torch.manual_seed(3)
+    state, modes = torch.get_rng_state(), [m.training for m in net.modules()]
+    report = add_steps(net, dict(type='ConstantStep'), images)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert [m.training for m in net.modules()
+            if not isinstance(m, nn.Identity)][:len(modes)]
+    assert 'blocks.1: StepScaled, f is what drop_path takes' in str(report)
+
+
+HRNET = {f'stage{n}': dict(
+    num_modules=1, num_branches=n, block='BOTTLENECK' if n == 1 else 'BASIC',
+    num_blocks=(2, ) * n, num_channels=(4, 8, 12, 16)[:n])
+    for n in (1, 2, 3, 4)}
+#: Arguments of small networks: by library, class and the edge of images.
+NETWORKS = [
+    ('mmdet', 'SwinTransformer', 64, dict(
+        embed_dims=12, depths=(1, 1, 2, 1), num_heads=(1, 1, 2, 2))),
+    ('mmdet', 'MobileNetV2', 64, dict(widen_factor=.25)),
+    ('mmdet', 'CSPDarknet', 64, dict(deepen_factor=.33, widen_factor=.125)),
+    ('mmdet', 'PyramidVisionTransformerV2', 64, dict(
+        embed_dims=8, num_layers=[1, 1, 1, 1])),
+    ('mmdet', 'Res2Net', 64, dict(
+        depth=50, scales=4, base_width=4, base_channels=8, stem_channels=8)),
+    ('mmpretrain', 'ConvNeXt', 64, dict(
+        arch=dict(depths=[1, 1, 2, 1], channels=[8, 12, 16, 20]),
+        layer_scale_init_value=.5)),
+    ('mmpretrain', 'SEResNet', 64, dict(
+        depth=50, base_channels=16, stem_channels=8)),
+    ('mmpretrain', 'HRNet', 64, dict(extra=HRNET)),
+    ('mmpretrain', 'RegNet', 64, dict(arch='regnetx_400mf')),
+    ('mmseg', 'MixVisionTransformer', 64, dict(
+        embed_dims=8, num_layers=[1, 1, 1, 1], num_heads=[1, 1, 2, 2])),
+    ('mmseg', 'VisionTransformer', 64, dict(
+        img_size=64, embed_dims=16, num_layers=2, num_heads=2))]
+
+
+def registry(library):
+    return pytest.importorskip(f'{library}.registry').MODELS
+
+
+@pytest.mark.parametrize('library, kind, size, kwargs', NETWORKS,
+                         ids=[case[1] for case in NETWORKS])
+def test_backbones_of_the_libraries(library, kind, size, kwargs):
+    assert_bound(registry(library), kind, size, **kwargs)
+
+
+def test_a_step_follows_its_frozen_block():
+    swin = registry('mmdet').build(dict(
+        type='StepSwinTransformer', frozen_stages=1,
+        step=dict(type='StepAdaptor', init_step=1), **NETWORKS[0][3]))
+    frozen, *others = swin.train().steps()
+    assert not any(p.requires_grad for p in frozen.parameters())
+    assert not frozen.training
+    assert all(p.requires_grad for step in others for p in step.parameters())
+    published = registry('mmdet').build(dict(
+        type='StepSwinTransformer', frozen_stages=1, **NETWORKS[0][3]))
+    with pytest.raises(ValueError, match='frozen_stages=1'):
+        published.train()(torch.randn(1, 3, 64, 64))
+
+
+def test_weights_that_a_constructor_loads_start_steps_at_one(monkeypatch):
+    """TIMMBackbone has them before there are steps."""
+    timm = pytest.importorskip('timm')
+    make = timm.create_model
+    monkeypatch.setattr(timm, 'create_model', lambda *args, **kwargs: make(
+        *args, **dict(kwargs, pretrained=False)))
+    cfg = dict(type='StepTIMMBackbone', model_name='resnet18')
+    for pretrained, start in ((True, 1), (False, .2689)):
+        net = registry('mmpretrain').build(dict(cfg, pretrained=pretrained))
+        net.init_weights()
+        assert net.steps()[0].init_step == pytest.approx(start, abs=1e-4)
+
+
+def test_decay_by_layer_knows_the_steps():
+    from mmengine.optim import build_optim_wrapper
+    net = registry('mmpretrain').build(dict(
+        type='StepConvNeXt', **NETWORKS[5][3]))
+    model = nn.Module()
+    model.backbone = net
+    registry('mmdet')
+    import mmdet.engine  # noqa: F401  registers the constructor
+    wrapper = build_optim_wrapper(model, dict(
+        type='OptimWrapper', optimizer=dict(type='AdamW', lr=1.),
+        constructor='mmdet.LearningRateDecayOptimizerConstructor',
+        paramwise_cfg=dict(decay_rate=.5, decay_type='layer_wise',
+                           num_layers=6)))
+    rates = {id(p): group['lr'] for group in wrapper.param_groups
+             for p in group['params']}
+    blocks = [m for m in net.modules() if hasattr(m, 'place')]
+    for block in blocks:
+        own = {rates[id(p)] for p in block.parameters()}
+        assert len(own) == 1
+    assert len({rates[id(next(b.parameters()))] for b in blocks}) > 1
+
+
+def test_blocks_that_go_their_own_ways():
+    """Trident takes its norm once a branch, DetectoRS runs its blocks twice.
+    """
+    trident = registry('mmdet').build(dict(
+        type='StepTridentResNet', depth=50, num_branch=3, test_branch_idx=1,
+        strides=(1, 2, 2), dilations=(1, 1, 1), trident_dilations=(1, 2, 3),
+        out_indices=(2, ), num_stages=3, base_channels=8, stem_channels=8))
+    assert len(trident.steps()) == 5 and trident.train()(
+        torch.randn(2, 3, 32, 32))
+    rfp = registry('mmdet').build(dict(
+        type='StepDetectoRS_ResNet', depth=50, output_img=True,
+        rfp_inplanes=8,
+        step=dict(type='ConstantStep', value=.5)))
+    calls = []
+    block = rfp.layer2[1]
+    block.step.register_forward_hook(lambda *args: calls.append(args))
+    block.rfp_forward(torch.randn(1, 512, 4, 4), torch.randn(1, 8, 4, 4))
+    assert len(calls) == 1
+
+
+def test_pickled_with_its_class():
+    net = registry('mmdet').build(dict(
+        type='StepMobileNetV2', widen_factor=.25))
+    again = pickle.loads(pickle.dumps(net))
+    x = torch.randn(1, 3, 32, 32)
+    assert type(again) is type(net)
+    assert torch.equal(first_tensor(again.eval()(x)),
+                       first_tensor(net.eval()(x)))
