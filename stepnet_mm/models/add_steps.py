@@ -13,6 +13,7 @@ and traced.
 """
 import functools
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -36,7 +37,8 @@ class SteppedBlock(PretrainedStart):
         recomputed (bool): whether its forward runs again in the backward
             pass, as its ``with_cp`` says.
     """
-    place: Place
+    place: Any
+    step: Any
     recomputed = False
     _state: list | None = None
 
@@ -77,6 +79,8 @@ class SteppedBlock(PretrainedStart):
     def _moved(self, x: Tensor, y: Tensor) -> Tensor:
         """x + f ⊗ Δt of f = y - x, as y + f ⊗ (Δt - 1): exact at Δt = 1."""
         f = _difference(y, x)
+        if type(self.step).forward is not StepSize.forward:
+            return (y + (self._scaled(x, f) - f)).to(y.dtype)
         product = self.step(*self._maps(x, f), multiply=False)
         return _move(y, f, self._from_map(product.step_size, f))
 
@@ -138,12 +142,12 @@ def _move(y: Tensor, f: Tensor, step_size: Tensor) -> Tensor:
 
 
 @functools.lru_cache(None)
-def _stepped_class(block: type[Any], child: str | None) -> type[Any]:
+def _stepped_class(block: Any, child: str | None) -> Any:
     """The subclass of a block whose forward finds another thing for a child.
 
     The child itself stays where it is, under its name.
     """
-    names = dict(__module__=__name__, __doc__=block.__doc__,
+    names: dict[str, Any] = dict(__module__=__name__, __doc__=block.__doc__,
                  __reduce__=_reduce, _origin=(block, child))
     if child is not None:
         names[child] = property(
@@ -151,7 +155,8 @@ def _stepped_class(block: type[Any], child: str | None) -> type[Any]:
     if hasattr(block, 'rfp_forward'):  # DetectoRS calls both
         names['rfp_forward'] = lambda self, *args: self._stepped(
             functools.partial(block.rfp_forward, self), *args)
-    return type(block)(f'Step{block.__name__}', (SteppedBlock, block), names)
+    meta: Any = type(block)
+    return meta(f'Step{block.__name__}', (SteppedBlock, block), names)
 
 
 def _reduce(self) -> tuple:
@@ -180,8 +185,8 @@ def _put_step(block: Any, name: str, place: Place, cfg) -> StepSize:
             f'width, which the tokens of {name} lack, got '
             f'{type(step).__name__}; choose another, such as SEAttention')
     names, first = zip(*block.named_parameters())
-    block.residual_weight = names[0]
-    block.__class__ = _stepped_class(type(block), place.child)
+    block.residual_weight, kind = names[0], type(block)
+    block.__class__ = _stepped_class(kind, place.child)
     block.place, block.step = place, step.to(first[0].device)
     if getattr(block, 'with_cp', False) is True:
         block.with_cp, block.recomputed = False, True
@@ -253,22 +258,21 @@ class AnyStepBackbone(StepOwner):
 
     def _follow(self) -> None:
         """Freeze steps in frozen blocks."""
-        for name in sum(map(list, self._step_stages), []):
-            block = self.get_submodule(name)
-            if not any(p.requires_grad for key, p in block.named_parameters()
-                       if not key.startswith('step.')):
-                block.step.requires_grad_(False)
+        for step in self._frozen_steps():
+            step.requires_grad_(False)
 
-    def _stages(self):
+    def _stages(self) -> list[list[Any]]:
         return [[self.get_submodule(name) for name in names]
                 for names in self._step_stages]
 
     def _frozen_steps(self) -> list[StepSize]:
-        return [step for step in self.steps() if not any(
-            p.requires_grad for p in step.parameters())]
+        return [block.step for block in chain(*self._stages())
+                if not any(p.requires_grad
+                           for name, p in block.named_parameters()
+                           if not name.startswith('step.'))]
 
 
-def step_backbone(stock: type[Any], module: str = __name__) -> type[Any]:
+def step_backbone(stock: Any, module: str = __name__) -> Any:
     """``Step`` + a backbone's class: the same network with step sizes.
 
     Args:
@@ -282,7 +286,8 @@ def step_backbone(stock: type[Any], module: str = __name__) -> type[Any]:
 
     doc = (f'{stock.__name__} with step sizes in its residual blocks.\n\n'
            'Takes its arguments and those of :class:`AnyStepBackbone`.')
-    return type(stock)(
+    meta: Any = type(stock)
+    return meta(
         f'Step{stock.__name__}', (AnyStepBackbone, stock),
         dict(__module__=module, __doc__=doc, forward=forward))
 
@@ -305,8 +310,8 @@ def bind_backbones(registry, names: dict) -> None:
 def _is_backbone(cls) -> bool:
     folders = getattr(cls, '__module__', '').split('.')
     return (isinstance(cls, type) and issubclass(cls, nn.Module)
-            and {'backbones', 'selfsup'} & {*folders}
-            and not issubclass(cls, (StepOwner, BaseModel)))
+            and not issubclass(cls, (StepOwner, BaseModel))
+            and not {'backbones', 'selfsup'}.isdisjoint(folders))
 
 
 class StepReport(list):
@@ -358,8 +363,8 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
             f'{type(model).__name__}: expected residual blocks, got none: '
             f'{_refusals(found)}')
     _put_steps(model, names, found, step)
-    for name in names:
-        model.get_submodule(name).step.start_pretrained()
+    for block in map(model.get_submodule, names):
+        block.step.start_pretrained()  # type: ignore[union-attr, operator]
     return StepReport(names, [_describe(model, name, found.blocks[name])
                               for name in names], found.refused)
 

@@ -148,7 +148,8 @@ def _ghost(model: nn.Module, device: str | None) -> nn.Module:
         id(t): nn.Parameter(t.detach().to(device), t.requires_grad)
         if isinstance(t, nn.Parameter) else t.to(device) for t in tensors}
     ghost = copy.deepcopy(model, memo)
-    for module in ghost.modules():
+    parts: list[Any] = [*ghost.modules()]
+    for module in parts:
         if getattr(module, 'with_cp', False) is True:
             module.with_cp = False
         for name, value in vars(module).items():
@@ -455,7 +456,7 @@ def _is_channel_axis(node, index: Tensor) -> bool:
     return False
 
 
-def first_tensor(values) -> Tensor | None:
+def first_tensor(values) -> Any:
     """The first tensor of a module's inputs or outputs, if any.
 
     One that torch.fx traces counts.

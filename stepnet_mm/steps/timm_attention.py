@@ -59,7 +59,8 @@ class TimmAttention(StepSize):
         self.loaded = False
         reset_parameters(reversed([*self.attention.modules()]))
 
-    def forward(self, *states: Tensor) -> Tensor:
+    def forward(self, *states: Tensor,  # type: ignore[override]
+                ) -> Tensor:
         """(x_t, f) or (f, ), each (N, C, H, W) -> f ⊗ Δt."""
         residual = states[-1]
         if not self.delta._forward_hooks:
