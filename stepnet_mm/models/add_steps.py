@@ -185,7 +185,8 @@ def _put_step(block: Any, name: str, place: Place, cfg) -> StepSize:
             f'width, which the tokens of {name} lack, got '
             f'{type(step).__name__}; choose another, such as SEAttention')
     names, first = zip(*block.named_parameters())
-    block.residual_weight, kind = names[0], type(block)
+    kind: Any = type(block)
+    block.residual_weight = names[0]
     block.__class__ = _stepped_class(kind, place.child)
     block.place, block.step = place, step.to(first[0].device)
     if getattr(block, 'with_cp', False) is True:

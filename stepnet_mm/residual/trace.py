@@ -10,9 +10,9 @@ costs no arithmetic, draws no random number and changes nothing.
 """
 import copy
 import inspect
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -152,11 +152,18 @@ def _ghost(model: nn.Module, device: str | None) -> nn.Module:
     for module in parts:
         if getattr(module, 'with_cp', False) is True:
             module.with_cp = False
+        if device and isinstance(module, nn.modules.batchnorm._BatchNorm):
+            # Without numbers it takes milliseconds, hundreds of times.
+            module.forward = _elementwise
         for name, value in vars(module).items():
             if device is not None and isinstance(value, Tensor):
                 vars(module)[name] = value.to(device)
     ghost.eval()  # of which some return nothing
     return ghost
+
+
+def _elementwise(x: Tensor) -> Tensor:
+    return x * 1.
 
 
 @dataclass
@@ -175,6 +182,8 @@ class _Watch:
     def __init__(self, model: nn.Module):
         self.model = model
         self.calls: dict[str, list[_Call]] = defaultdict(list)
+        #: Of modules without parts, by the node that they give.
+        self.ends: dict[Any, list[tuple[str, _Call]]] = defaultdict(list)
         self._open: list[_Call] = []
 
     def start(self, name, module, args, kwargs):
@@ -198,6 +207,8 @@ class _Watch:
         y = first_tensor(output)
         if y is not None:
             call.given, call.output_shape = y.grad_fn, tuple(y.shape)
+            if not module._modules:
+                self.ends[y.grad_fn].append((name, call))
 
 
 def _watched(model: nn.Module, run, device) -> _Watch:
@@ -207,15 +218,21 @@ def _watched(model: nn.Module, run, device) -> _Watch:
         handles += (module.register_forward_pre_hook(
             partial(watch.start, name), with_kwargs=True),
             module.register_forward_hook(partial(watch.end, name)))
-    with ExitStack() as stack:
+    try:
+        with torch.enable_grad(), _apart(device):
+            run(model, device)
+    finally:
         for handle in handles:
-            stack.callback(handle.remove)
-        stack.enter_context(torch.enable_grad())
-        stack.enter_context(torch.random.fork_rng(devices=[]))
-        if device is not None:
-            stack.enter_context(torch.device(device))
-        run(model, device)
+            handle.remove()
     return watch
+
+
+@contextmanager
+def _apart(device) -> Iterator[None]:
+    """Where new tensors are on a device, and no random number is drawn."""
+    with torch.random.fork_rng(devices=[]), (
+            torch.device(device) if device else nullcontext()):
+        yield
 
 
 def _read(model: nn.Module, watch: _Watch) -> Trace:
@@ -225,7 +242,7 @@ def _read(model: nn.Module, watch: _Watch) -> Trace:
         if calls[0].start is None:
             continue
         found.shapes[name] = calls[0].shape[1:], calls[0].output_shape[1:]
-        block = _Block(watch.model.get_submodule(name), name, watch.calls)
+        block = _Block(watch.model.get_submodule(name), name, watch)
         try:
             found.blocks[name] = block.place()
             sums[name] = block.addends
@@ -239,17 +256,20 @@ def _read(model: nn.Module, watch: _Watch) -> Trace:
 
 def _look_in_training(found: Trace, ghost, run, device) -> None:
     """Leave out blocks that call for f several times in training."""
-    if not any(place.child for place in found.blocks.values()):
-        return
+    counts: Counter[str] = Counter()
     ghost.train()
-    with suppress(Exception):  # it may want what comes with a batch alone
-        calls = _watched(ghost, run, device).calls
-        for name, place in [*found.blocks.items()]:
-            key = f'{name}.{place.child}'.lstrip('.')
-            if place.child and len(calls.get(key, [0])) != 1:
-                found.refused[name] = (
-                    f'{place.child} is called several times in training')
-                del found.blocks[name]
+    for name, place in found.blocks.items():
+        if place.child:
+            ghost.get_submodule(name).get_submodule(
+                place.child).register_forward_hook(
+                    lambda *_, name=name: counts.update([name]))
+    with suppress(Exception), torch.no_grad(), _apart(device):
+        run(ghost, device)  # it may want what comes with a batch alone
+    for name, count in counts.items():
+        if count > 1:
+            child = found.blocks.pop(name).child
+            found.refused[name] = (
+                f'{child} is called {count} times in training')
 
 
 def _choose(found: Trace, sums: dict[str, set]) -> None:
@@ -278,8 +298,9 @@ class _NoBlock(Exception):
 class _Block:
     """A module that may be a residual block."""
 
-    def __init__(self, module, name: str, calls: dict):
-        self.module, self.name, self.calls = module, name, calls
+    def __init__(self, module, name: str, watch: _Watch):
+        self.module, self.name = module, name
+        self.calls, self.ends = calls, _ = watch.calls, watch.ends
         self.call = calls[name][0]
         self.samples = next(iter(calls.values()))[0].shape[:1]
         self.addends: set = set()
@@ -336,11 +357,9 @@ class _Block:
             raise _NoBlock('no gradient reaches its output')
         yield node, False
         prefix = f'{self.name}.' if self.name else ''
-        for key, calls in self.calls.items():
-            # An activation is a module without parts, or a function.
-            if key.startswith(prefix) and key != self.name and calls[
-                    -1].given is node and calls[-1].start is None:
-                yield calls[-1].taken, True
+        for key, call in self.ends.get(node, ()):
+            if key.startswith(prefix):  # an activation; or a function
+                yield call.taken, True
         if len(node.next_functions) == 1:
             yield node.next_functions[0][0], True
 
