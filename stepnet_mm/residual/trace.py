@@ -154,7 +154,7 @@ def _ghost(model: nn.Module, device: str | None) -> nn.Module:
             module.with_cp = False
         if device and isinstance(module, nn.modules.batchnorm._BatchNorm):
             # Without numbers it takes milliseconds, hundreds of times.
-            module.forward = _elementwise
+            vars(module)['forward'] = _elementwise
         for name, value in vars(module).items():
             if device is not None and isinstance(value, Tensor):
                 vars(module)[name] = value.to(device)
