@@ -17,6 +17,7 @@ USED = {
     'tests/hooks/test_load_report_hook.py': [
         '_register_load_state_dict_pre_hook'],
     'tests/hooks/test_tns_hook.py': ['_vis_backends'],
+    'tests/models/test_add_steps.py': ['_saved_alpha'],
     'tests/models/test_backbone.py': ['_freeze_stages', '_modules'],
     'tests/models/test_fusion.py': [
         '_are_functorch_transforms_active', '_backward_hooks',
@@ -49,7 +50,7 @@ USED = {
     'tests/tools/test_to_stepnet.py': ['_is_lazy_import'],
 }
 #: Modules, documented functions, and names that are set by other means.
-NOT_MEANT = {'_C', '_utils', '_exit', '_replace', '_dataset', '_seed',
+NOT_MEANT = {'_C', '_utils', '_exit', '_make', '_replace', '_dataset', '_seed',
              '_origin'}
 
 

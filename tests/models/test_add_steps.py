@@ -307,14 +307,16 @@ NETWORKS = [
         embed_dims=8, num_layers=[1, 1, 1, 1], num_heads=[1, 1, 2, 2])),
     ('mmseg', 'VisionTransformer', 64, dict(
         img_size=64, embed_dims=16, num_layers=2, num_heads=2))]
+QUICK = 'ConvNeXt', 'MobileNetV2', 'VisionTransformer'
 
 
 def registry(library):
     return pytest.importorskip(f'{library}.registry').MODELS
 
 
-@pytest.mark.parametrize('library, kind, size, kwargs', NETWORKS,
-                         ids=[case[1] for case in NETWORKS])
+@pytest.mark.parametrize('library, kind, size, kwargs', [
+    pytest.param(*case, id=case[1], marks=[] if case[1] in QUICK
+                 else pytest.mark.long) for case in NETWORKS])
 def test_backbones_of_the_libraries(library, kind, size, kwargs):
     assert_bound(registry(library), kind, size, **kwargs)
 
