@@ -309,10 +309,10 @@ def bind_backbones(registry, names: dict) -> None:
 
 
 def _is_backbone(cls) -> bool:
-    folders = getattr(cls, '__module__', '').split('.')
     return (isinstance(cls, type) and issubclass(cls, nn.Module)
             and not issubclass(cls, (StepOwner, BaseModel))
-            and not {'backbones', 'selfsup'}.isdisjoint(folders))
+            and any('backbones' in base.__module__.split('.')
+                    for base in cls.__mro__))
 
 
 class StepReport(list):

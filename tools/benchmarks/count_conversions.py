@@ -13,6 +13,7 @@ import logging
 import re
 import warnings
 from collections import Counter
+from contextlib import redirect_stdout
 
 import mmengine.config.utils
 
@@ -74,7 +75,8 @@ def once_each(refusal):
 def why_not(name: str) -> str:
     """Why a config does not convert, '' if it does."""
     try:
-        to_stepnet(name)
+        with redirect_stdout(None):  # some networks print
+            to_stepnet(name)
     except ValueError as error:
         reason = str(error).removeprefix(f'{name}: ')
         # Of one network: the sizes are others in each.
