@@ -145,7 +145,7 @@ def test_what_will_not_load_is_said(tmp_path, monkeypatch):
     assert weights['state_dict']['w'].shape == (1, )
     assert type(weights['optimizer']['name']) is str
     counts = dict(message_hub=defaultdict(list, a=[Path('d')]),
-                  queue=deque([defaultdict(int), defaultdict(str), defaultdict(set)]))
+                  queue=deque(map(defaultdict, (int, str, set))))
     save_plain(runner, counts)
     torch.save(counts, tmp_path / 'a.pth')
     loaded = CheckpointLoader.load_checkpoint(f'{tmp_path}/a.pth')
