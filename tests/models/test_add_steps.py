@@ -166,8 +166,8 @@ def jit_traced(net):
 
 
 def synchronised(net):
-    return revert_sync_batchnorm(
-        nn.SyncBatchNorm.convert_sync_batchnorm(net))
+    return revert_sync_batchnorm(nn.SyncBatchNorm.convert_sync_batchnorm(
+        net)).eval()  # of which mmengine 0.10.7 makes training norms
 
 
 def folded(net):
