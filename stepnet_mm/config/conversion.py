@@ -82,6 +82,8 @@ class Backbone:
 
     def refusal(self, step: dict | None) -> str:
         """Why its StepNet does not build; '' if it does."""
+        if not getattr(self.counterpart, 'finds_blocks', False):
+            return ''
         # Nothing is loaded for it.
         settings = dict(self.node, **self.changes(step))
         for key in ('init_cfg', 'pretrained', 'checkpoint_path'):

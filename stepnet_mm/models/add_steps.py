@@ -211,6 +211,8 @@ class AnyStepBackbone(StepOwner):
     Raises:
         ValueError: if there is no residual block that takes a step.
     """
+    #: Only building it shows whether there is a block (config/conversion.py).
+    finds_blocks = True
     _step_stages: Sequence[Sequence[str]] = ()
 
     def __init__(self, *args, step='StepAdaptor', step_blocks=None, **kwargs):
