@@ -5,8 +5,10 @@ import torch
 from mmengine.registry import MODELS
 from resume_run import assert_same
 from torch import nn
+from torchvision.models import resnet18
 from toy_run import hook_count
 
+from stepnet_mm.models import add_steps
 from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
 from stepnet_mm.utils.random_state import get_random_state
 
@@ -281,3 +283,20 @@ def test_a_step_counts_where_it_is_the_last_plugin(
     assert step == (block.step and type(block.step.module).__name__)
     assert type(block.residual).__name__ == residual
     assert blocks['layer1.1'].step is None
+
+
+def test_steps_in_blocks_of_another_library_count():
+    """Also where the first blocks of stages have none."""
+    model = resnet18().eval()
+    stock = [(b.name, b.stage, b.position)
+             for b in find_residual_blocks(model)]
+    steps = add_steps(model, dict(type='StepAdaptor', init_step=.5))
+    found = find_residual_blocks(model)
+    assert [(b.name, b.stage, b.position) for b in found] == stock
+    assert [b.name for b in found if b.step] == [*steps]
+    recorder, update = (TrajectoryRecorder(model, definition=definition)
+                        for definition in ('residual', 'update'))
+    with recorder, update, torch.no_grad():
+        model(torch.randn(2, 3, 32, 32))
+    torch.testing.assert_close(
+        update.nsi, recorder.nsi * .5, rtol=1e-4, atol=0)
