@@ -392,7 +392,11 @@ class _Block:
             raise _NoBlock('its output has another shape than its input')
         if _layers_with_weights(self.module) < 2:
             raise _NoBlock('its residual is one layer')
-        terms, activated = self._terms()
+        try:
+            terms, activated = self._terms()
+        except _NoBlock:
+            self.shown = self._projected()
+            raise
         self.addends = {term for term, _ in terms}
         if not any(_comes_from(term, call.start) for term in self.addends):
             raise _NoBlock('what it adds does not come from its input')
