@@ -49,7 +49,7 @@ mmpretrain.CAEPretrainViT(arch='b', bias='qv_bias',
 mmpretrain.CSPDarkNet(depth=53): 1 7 7 3
 mmpretrain.CSPResNeXt(depth=50): 2 2 4 1
 mmpretrain.CSPResNet(depth=50): 2 2 4 1
-mmpretrain.Conformer(): 11 5 7 6
+mmpretrain.Conformer(): 6 11 7 6
 mmpretrain.ConvMixer(): 31
 mmpretrain.ConvNeXt(): 2 2 8 2
 mmpretrain.DaViT(): 1 1 5 1
