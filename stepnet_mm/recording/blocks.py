@@ -1,30 +1,19 @@
 """Finds residual blocks, and the modules that output x_t, f and Δt."""
 import re
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
+from typing import Any
 
-import torch
 from torch import nn
 
+from ..residual import Place, Trace, trace, trace_run
 from ..steps import StepSize
 from ..utils.hook_helpers import unwrap
+from ..utils.random_state import get_random_state, set_random_state
 
-#: Attributes of blocks without an activation after their last sum, so that
-#: f is output minus input.
-PLAIN_SUMS = (
-    {'ln1', 'attn', 'ln2', 'ffn'},  # mmpretrain's ViT
-    {'norm1', 'attn', 'norm2', 'ffn'},  # Swin of mmdet and mmpretrain
-    {'norm1', 'attn', 'norm2', 'mlp'},  # ViT and Swin of timm, torchvision
-    {'ln_1', 'self_attention', 'ln_2', 'mlp'},  # torchvision's ViT
-    {'depthwise_conv', 'norm', 'pointwise_conv1', 'pointwise_conv2'},
-    {'conv_dw', 'norm', 'mlp'},  # timm's ConvNeXt, above mmpretrain's
-    {'block', 'layer_scale', 'stochastic_depth'},  # torchvision's
-)
 CONTAINERS = (nn.Sequential, nn.ModuleList)
-#: Attributes by which blocks of the libraries say whether they have one.
-SHORTCUTS = ('add_identity', 'with_res_shortcut', 'use_res_connect')
 
 
 @dataclass(frozen=True)
@@ -32,6 +21,12 @@ class Gate:
     """A known gate at the end of a residual: f goes in, f ⊗ Δt comes out."""
     module: nn.Module  # its last input is f
     delta: nn.Module  # its output is Δt
+
+
+@dataclass(frozen=True)
+class InputOf:
+    """What a module takes, where no module outputs it."""
+    module: nn.Module  # its first input is f
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,9 @@ class ResidualBlock:
             can be seen, otherwise ``'output'``.
         identity (nn.Module | None): the module whose output is x_t; None
             where x_t is the block's input.
-        residual (nn.Module | None): the module whose output is f; None where
-            f is taken as the block's output minus its input.
+        residual (nn.Module | InputOf | None): the module whose output, or
+            input, is f; None where f is taken as the block's output minus
+            its input.
         step (Gate | None): the known gate at the end of the residual, which
             counts as Δt; f is its input. Any other gate is a part of f.
     """
@@ -58,7 +54,7 @@ class ResidualBlock:
     module: nn.Module
     definition: str = 'output'
     identity: nn.Module | None = None
-    residual: nn.Module | None = None
+    residual: nn.Module | InputOf | None = None
     step: Gate | None = None
 
 
@@ -67,12 +63,13 @@ def find_residual_blocks(model: nn.Module,
                          run=None) -> list[ResidualBlock]:
     """The residual blocks of a model, in the order of its modules.
 
-    Known are the blocks of the ResNet families of mmdet, mmpretrain,
-    torchvision and timm, ViT, Swin and ConvNeXt. In a model with none of them
-    consecutive children of a container are blocks, if they have one class
-    and two or more layers with weights. Their shortcut is then a guess; check
-    it in :func:`list_blocks`. The children of one container are one stage.
-    The search is limited to the module named ``backbone``, if there is one.
+    One forward pass on images, of a copy without numbers, shows which
+    modules add something to their input, and where (:mod:`..residual`). If
+    the model takes no images, consecutive children of a container are blocks
+    if they have one class and two or more layers with weights; their shortcut
+    is then a guess: check it in :func:`list_blocks`. A stage is a row of
+    blocks in one container with the same shape in and out. The search is
+    limited to the module named ``backbone``, if there is one.
 
     Args:
         model (nn.Module): any model; of DDP and averaged models the one
@@ -81,9 +78,8 @@ def find_residual_blocks(model: nn.Module,
             blocks match, instead of the search; of nested matches the outer
             one counts.
         run (callable, optional): runs a forward pass of the model, such as
-            ``lambda: model(images)``, in eval mode without gradients. A
-            stage is then a row of consecutive blocks with the same shape in
-            and out.
+            ``lambda: model(images)``, in eval mode, for a model that takes
+            something else than images.
 
     Returns:
         list[ResidualBlock]: all blocks, each stage's first one included.
@@ -94,14 +90,22 @@ def find_residual_blocks(model: nn.Module,
     """
     model = unwrap(model)
     modules = dict(model.named_modules())
-    names = _matching(modules, pattern) if pattern else _search(modules)
-    rows = _siblings(modules, names)
-    if run is not None:
-        shapes = _observe_shapes(model, sum(rows, []), run)
-        rows = [part for row in rows for part in _split(row, shapes)]
-    places = _places(rows, names)
+    backbones = _backbones(modules)
+    if pattern:
+        names = _matching(modules, pattern)
+        seen = _look(model, {_owner(name, backbones) for name in names}, run)
+    else:
+        prefix = _only(modules, backbones)
+        seen = _look(model, {prefix}, run)
+        names = _search(modules, prefix, seen)
+    stages = _stages(modules, names, seen)
+    places = {
+        name: (stage, position) for stage, row in enumerate(
+            (row for row in stages if not {*names}.isdisjoint(row)), 1)
+        for position, name in enumerate(row)}
     return [ResidualBlock(name, *places[name], modules[name],
-                          **_parts(modules[name])) for name in names]
+                          **_parts(modules[name], seen.shown.get(name)))
+            for name in modules if name in {*names}]
 
 
 def list_blocks(blocks: list[ResidualBlock]) -> str:
@@ -133,28 +137,90 @@ def _matching(modules: dict, pattern: str) -> list[str]:
     return outer
 
 
-def _search(modules: dict) -> list[str]:
-    prefix = _backbone(modules)
-    found = {k: m for k, m in modules.items() if k.startswith(prefix)}
-    names = [k for k, m in found.items() if _shows_f(m)] or _repeated(found)
+def _backbones(modules: dict) -> list[str]:
+    found: list[str] = []
+    for name in modules:
+        if name.split('.')[-1] == 'backbone' and not _owner(name, found):
+            found.append(name)
+    return found
+
+
+def _owner(name: str, owners: list[str]) -> str:
+    """Which of some modules holds another one; '' if none does."""
+    return next((o for o in owners if name.startswith(f'{o}.')), '')
+
+
+def _only(modules: dict, backbones: list[str]) -> str:
+    if len(backbones) > 1:
+        raise ValueError(
+            f'{type(modules[""]).__name__}: expected one backbone, got '
+            f'{backbones}; choose one by a regular expression for the names '
+            f"of its blocks, such as blocks=r'{backbones[0]}"
+            "\\.layer\\d\\.\\d+'")
+    return backbones[0] if backbones else ''
+
+
+def _look(model: nn.Module, owners: set[str], run) -> Trace:
+    """What passes of some parts show; `refused['']`: why there was none."""
+    seen, before = Trace(), get_random_state()
+    try:
+        for owner in owners:
+            part = model.get_submodule(owner)
+            found = Trace()
+            if run is not None:
+                with eval_mode(model):
+                    found = trace_run(part, run)
+            try:
+                found = found if found.blocks else trace(part, partial=True)
+            except ValueError as error:
+                found.refused.setdefault('', str(error))
+            _add(seen, found, f'{owner}.' if owner else '')
+    finally:
+        set_random_state(before)
+    return seen
+
+
+def _add(seen: Trace, found: Trace, prefix: str) -> None:
+    for into, new in zip(vars(seen).values(), vars(found).values()):
+        into.update({
+            (prefix + key).rstrip('.'): v for key, v in new.items()})
+
+
+def _search(modules: dict, prefix: str, seen: Trace) -> list[str]:
+    """The outermost modules that are residual blocks, or a guess."""
+    names = [name for name in seen.blocks if name]
+    for name, place in seen.shown.items():
+        # Those whose f only hooks can read, and no containers of blocks.
+        inside = [key for key in seen.shown if _owner(key, [name])]
+        if (name and place.child and not place.identity
+                and name not in names and not _owner(name, names)
+                and not _owner(f'{name}.{place.child}', inside)):
+            names.append(name)
+    # First blocks of stages, whose shortcut is a projection.
+    kinds = {_kind(modules[name]) for name in names}
+    names += [name for name, place in seen.shown.items() if place.identity
+              and _kind(modules[name]) in kinds and not _owner(name, names)]
+    held = {name: module for name, module in modules.items()
+            if f'{name}.'.startswith(f'{prefix}.') or not prefix}
+    if not names and not seen.shapes:
+        names = _repeated(held)
     if not names:
         raise ValueError(
-            f'{type(modules[""]).__name__}: expected a ResNet, ViT, Swin or '
-            'ConvNeXt, or a container that repeats one block, got no residual '
-            'block that is known here or can be told by its structure; name '
-            "the blocks' modules by the regular expression blocks=...")
+            f'{type(modules[prefix]).__name__}: expected blocks x + f(x), got '
+            f'no residual block: {_reasons(held, seen)}; if there are any, '
+            "name the blocks' modules by the regular expression blocks=...")
     return names
 
 
-def _backbone(modules: dict) -> str:
-    """The prefix of the names to look into."""
-    found = [name for name in modules if name.split('.')[-1] == 'backbone']
-    if len(found) > 1:
-        raise ValueError(
-            f'{type(modules[""]).__name__}: expected one backbone, got '
-            f'{found}; choose one by a regular expression for the names of '
-            f"its blocks, such as blocks=r'{found[0]}\\.layer\\d\\.\\d+'")
-    return f'{found[0]}.' if found else ''
+def _reasons(modules: dict, seen: Trace) -> str:
+    """Why its repeated modules are none, the most frequent reasons."""
+    repeated = {*_repeated(modules)} & {*seen.refused}
+    counts = Counter(
+        (type(modules[name]).__name__, reason)
+        for name, reason in seen.refused.items()
+        if name in repeated or not repeated)
+    return '; '.join(f'of {count} {kind}, {reason}' for (kind, reason), count
+                     in counts.most_common(3)) or 'it has no modules'
 
 
 def _repeated(modules: dict) -> list[str]:
@@ -168,10 +234,7 @@ def _repeated(modules: dict) -> list[str]:
             children = list(group)
             if len(children) > 1 and not issubclass(kind, CONTAINERS) and all(
                     _weights(child) > 1 for _, child in children):
-                found += [
-                    f'{name}.{key}'.lstrip('.') for key, child in children
-                    if not any(getattr(child, flag, None) is False
-                               for flag in SHORTCUTS)]
+                found += [_join(name, key) for key, _ in children]
     return [name for name in found
             if not any(other.startswith(f'{name}.') for other in found)]
 
@@ -180,94 +243,99 @@ def _weights(module) -> int:
     return sum(p.ndim > 1 for p in module.parameters())
 
 
-def _siblings(modules: dict, names: list) -> list[list[str]]:
-    """The blocks of each container, chosen or not."""
+def _join(parent: str, key: str) -> str:
+    return f'{parent}.{key}'.lstrip('.')
+
+
+def _stages(modules: dict, names: list, seen: Trace) -> list[list[str]]:
+    """Rows of blocks, chosen or not, of one shape.
+
+    A block that was not chosen, or has no shortcut, still takes its place.
+    Where a container holds one block, or parts of one, its own container is
+    that of the row.
+    """
+    order = {name: i for i, name in enumerate(modules)}
+    rows = _siblings(modules, names)
+    done = []
+    while rows:
+        parent = max(rows, key=lambda name: (name.count('.'), bool(name)))
+        row = sorted(rows.pop(parent), key=lambda name: order[name])
+        stages = _split(row, seen)
+        kinds = Counter(_kind(modules[name]) for name in row)
+        repeats = max(kinds.values()) > 1 and max(map(len, stages)) > 1
+        if not parent or not seen.shapes or repeats and not _is_repeated(
+                modules, parent):
+            done += stages
+        else:
+            upper = parent.rpartition('.')[0]
+            rows[upper] = rows.get(upper, []) + row
+    return sorted(done, key=lambda stage: order[stage[0]])
+
+
+def _is_repeated(modules: dict, name: str) -> bool:
+    """Whether a module, no list, is one of several of its kind in a row."""
+    kind, siblings = type(modules[name]), modules[name.rpartition('.')[0]]
+    return not issubclass(kind, CONTAINERS) and [
+        *map(type, siblings.children())].count(kind) > 1
+
+
+def _is_placed(module) -> bool:
+    """Whether it is a block of add_steps."""
+    return isinstance(getattr(module, 'place', None), Place)
+
+
+def _kind(module: nn.Module) -> type:
+    """Its class, without that of a step: first blocks may have none."""
+    kind = type(module)
+    return kind.__bases__[-1] if _is_placed(module) else kind
+
+
+def _siblings(modules: dict, names: list) -> dict[str, list[str]]:
+    """The children of the kinds of blocks, of each container of blocks."""
     kinds: dict[str, tuple] = {}
     for name in names:
         parent = name.rpartition('.')[0]
-        kinds[parent] = (*kinds.get(parent, ()), type(modules[name]))
-    return [[f'{parent}.{key}'.lstrip('.')
-             for key, child in modules[parent].named_children()
-             if isinstance(child, own)] for parent, own in kinds.items()]
+        kinds[parent] = (*kinds.get(parent, ()), _kind(modules[name]))
+    return {parent: [_join(parent, key)
+                     for key, child in modules[parent].named_children()
+                     if isinstance(child, own)]
+            for parent, own in kinds.items()}
 
 
-def _places(rows: list[list[str]],
-            names: list) -> dict[str, tuple[int, int]]:
-    """Stage and position of each name; a row of siblings is a stage.
+def _split(row: list[str], seen: Trace) -> list[list[str]]:
+    """A row of blocks by their shapes; a change of shape begins a stage.
 
-    A block that was not chosen, or has no shortcut, still takes its place.
+    That of a projection which ends a row of one shape (Hourglass) does not.
     """
-    rows = [row for row in rows if not set(row).isdisjoint(names)]
-    return {name: (stage, position) for stage, row in enumerate(rows, 1)
-            for position, name in enumerate(row)}
+    stages: list[list[str]] = []
+    current: dict = {}  # shape -> stage, as two streams may take turns
+    for name in row:
+        taken, given = seen.shapes.get(name, (None, None))
+        if taken != given or given not in current:
+            one = len(stages) == 1 and taken in current and (
+                name == row[-1] and name in seen.shown)
+            if not one:
+                stages.append([])
+            current[given] = stages[-1]
+        current[given].append(name)
+    return stages
 
 
-def _shows_f(module) -> bool:
-    """Whether it is a block whose f is known; no layer without children is."""
-    return bool(module._modules) and (
-        _is_resnet_block(module) or _is_plain_sum(module))
-
-
-def _parts(module) -> dict:
+def _parts(module: Any, place: Place | None) -> dict:
     """The fields of a ResidualBlock that its module decides."""
-    if not _is_resnet_block(module):
-        return dict(definition='residual' if _shows_f(module) else 'output')
-    last = _last_layer(module)
-    step = _gate(getattr(module, 'step', None)) or _gate(last)
-    return dict(
-        definition='residual', identity=module._modules.get('downsample'),
-        residual=None if step else last, step=step)
-
-
-def _is_plain_sum(module) -> bool:
-    if any(all(hasattr(module, part) for part in parts)
-           for parts in PLAIN_SUMS):
-        return True
-    order = list(module._modules)
-    return {'norm1', 'conv1', 'norm2', 'conv2'} <= set(order) and (
-        order.index('norm1') < order.index('conv1'))  # pre-activation
-
-
-def _is_resnet_block(module) -> bool:
-    """Whether it is conv, norm, ..., sum, activation or norm, conv, ..., sum.
-
-    Pre-activation counts where its norms and convolutions alternate.
-    """
-    if not (hasattr(module, 'downsample') and hasattr(module, 'conv1')):
-        return False
-    if _is_preact(module):
-        return True
-    convs, norms = _layers(module)
-    order = list(map(id, module._modules.values()))
-    return norms[-1] is not None and (
-        order.index(id(convs[-1])) < order.index(id(norms[-1])))
-
-
-def _is_preact(module) -> bool:
-    convs, norms = _layers(module)
-    places = {id(m): i for i, m in enumerate(module._modules.values())}
-    found = [places.get(id(layer), -1)
-             for pair in zip(norms, convs) for layer in pair]
-    return found[0] >= 0 and found == sorted({*found})
-
-
-def _layers(module) -> tuple[list, list]:
-    """Its convolutions, and a norm or None for each of them."""
-    count = 3 if getattr(module, 'conv3', None) else 2
-    convs = [getattr(module, f'conv{i}', None) for i in range(1, count + 1)]
-    norms = [getattr(module, f'norm{i}', None) or getattr(
-        module, f'bn{i}', None) for i in range(1, count + 1)]
-    return convs, norms
-
-
-def _last_layer(module):
-    """The last layer of the residual: a gate or plugin, a norm or conv."""
-    for name in (*getattr(module, 'after_conv3_plugin_names', ())[::-1],
-                 'se', 'se_layer'):
-        if getattr(module, name, None) is not None:
-            return getattr(module, name)
-    convs, norms = _layers(module)
-    return convs[-1] if _is_preact(module) else norms[-1]
+    if place is None:
+        return dict(definition='output')
+    child: Any
+    child, identity = (name and module.get_submodule(name)
+                       for name in (place.child, place.identity))
+    # A block of add_steps shows where f goes without its step.
+    step = _gate(module.step if _is_placed(module) else child)
+    if step:
+        child = None
+    elif child and place.takes:
+        child = InputOf(child)
+    return dict(definition='residual', identity=identity, residual=child,
+                step=step)
 
 
 def _gate(module) -> Gate | None:
@@ -280,19 +348,6 @@ def _gate(module) -> Gate | None:
     return None
 
 
-def _split(row: list[str], shapes: dict) -> list[list[str]]:
-    """A row of blocks, cut where shapes change."""
-    parts: list[list[str]] = []
-    before = None
-    for name in row:
-        taken, given = shapes.get(name, (None, None))
-        if not parts or not before == taken == given:
-            parts.append([])
-        parts[-1].append(name)
-        before = given
-    return parts
-
-
 @contextmanager
 def eval_mode(model: nn.Module):
     """Eval mode; afterwards each module's own mode again."""
@@ -303,38 +358,6 @@ def eval_mode(model: nn.Module):
     finally:
         for module, mode in modes.items():
             module.training = mode
-
-
-@torch.no_grad()
-def _observe_shapes(model, names: list, run) -> dict:
-    """Names -> shapes of a sample that goes in and that comes out."""
-    shapes = {}
-
-    def note(name, module, args, output):
-        shapes[name] = [None if x is None else tuple(x.shape[1:])
-                        for x in (first_tensor(args), first_tensor(output))]
-
-    handles = [model.get_submodule(name).register_forward_hook(
-        partial(note, name)) for name in names]
-    try:
-        with eval_mode(model):
-            run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-
-
-def first_tensor(values) -> torch.Tensor | None:
-    """The first tensor of a module's inputs or outputs, if any."""
-    if isinstance(values, torch.Tensor):
-        return values
-    if isinstance(values, dict):
-        values = tuple(values.values())
-    for value in values if isinstance(values, (tuple, list)) else ():
-        if isinstance(value, torch.Tensor):
-            return value
-    return None
 
 
 def refuse_compiled(model: nn.Module) -> None:

@@ -8,14 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from ..ops import is_compiling
+from ..residual import first_tensor
 from ..steps.pooling import AffineMap, BuiltMap, Product
 from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
 from ..stiffness.nsi import widened
 from ..utils.hook_helpers import ReplacedMethod, unwrap
 from .blocks import (
+    InputOf,
     ResidualBlock,
     find_residual_blocks,
-    first_tensor,
     refuse_compiled,
 )
 
@@ -268,6 +269,9 @@ class _Trace(_Hooks):
                 if self.update else
                 block.step.module.register_forward_pre_hook(
                     self._step_input))
+        elif isinstance(block.residual, InputOf):
+            hooks.append(
+                block.residual.module.register_forward_pre_hook(self._taken))
         elif block.residual is not None:
             hooks.append(block.residual.register_forward_hook(
                 self._residual))
@@ -333,6 +337,9 @@ class _Trace(_Hooks):
 
     def _residual(self, module, args, output):
         self._note('f', output)
+
+    def _taken(self, module, args):
+        self._note('f', first_tensor(args))
 
     @_reads_pooled
     def _step_input(self, module, args):

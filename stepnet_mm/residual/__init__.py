@@ -2,6 +2,14 @@
 
 May import: no other folder.
 """
-from .trace import Place, Trace, first_tensor, trace, with_first
+from .trace import (
+    Place,
+    Trace,
+    first_tensor,
+    trace,
+    trace_run,
+    with_first,
+)
 
-__all__ = ['Place', 'Trace', 'first_tensor', 'trace', 'with_first']
+__all__ = [
+    'Place', 'Trace', 'first_tensor', 'trace', 'trace_run', 'with_first']

@@ -13,8 +13,9 @@ import inspect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ CHANNELS = {
 }
 TENSORS = Tensor, torch.fx.Proxy
 #: Edges of images that networks are asked to take, in this order.
-EDGES = (224, 256, 384, 512, 640, 64)
+EDGES = (224, 256, 384, 512, 640, 64, 32)
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,14 @@ class Place:
             behind a scale does.
         shape (tuple): of x_t without the axis of the samples.
         axis (int | None): of x_t, that of the channels; None if unknown.
+        identity (str | None): the module inside whose output is x_t; None
+            where x_t is the block's input.
     """
     child: str | None
     takes: bool
     shape: tuple
     axis: int | None
+    identity: str | None = None
 
     @property
     def channels(self) -> int:
@@ -71,13 +75,18 @@ class Trace:
         shapes (dict): of each called module, the shapes of a sample that
             goes in and that comes out.
         refused (dict): why each other called module is no block.
+        shown (dict): where all modules x + f show f, blocks, their parts and
+            rows of them, projected shortcuts too; ``child`` may be the name
+            of a module deeper inside.
     """
     blocks: dict[str, Place] = field(default_factory=dict)
     shapes: dict[str, tuple] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, Place] = field(default_factory=dict)
 
 
-def trace(model: nn.Module, inputs: Any = None) -> Trace:
+def trace(model: nn.Module, inputs: Any = None,
+          partial: bool = False) -> Trace:
     """Find the residual blocks of a model.
 
     Args:
@@ -85,24 +94,51 @@ def trace(model: nn.Module, inputs: Any = None) -> Trace:
         inputs: what it is called with: a tensor, a tuple of arguments or a
             dict of them; or a function that calls the model it is given.
             Defaults to images of the first size that it takes.
+        partial (bool): whether a pass counts that fails behind some blocks,
+            as one that wants labels for its loss.
 
     Raises:
         ValueError: if no pass succeeds.
     """
-    error = None
-    for run in _runs(model, inputs):
-        for device in ('meta', None):
+    best, error = Trace(), None
+    for device in ('meta', None):
+        for run in _runs(model, inputs):
             try:
                 ghost = _ghost(model, device)
-                found = _read(model, _watched(ghost, run, device))
-                _look_in_training(found, ghost, run, device)
-                return found
-            except Exception as problem:  # of the model's own code
+                watch, error = _watched(ghost, run, device)
+                found = _read(model, watch)
+                if error is None:
+                    if device is not None:
+                        _look_in_training(found, ghost, run, device)
+                    return found
+                if len(found.blocks) > len(best.blocks):
+                    best = found
+            except Exception as problem:  # of a model that is not copied
                 error = problem
+        if partial and best.blocks:
+            return best
     raise ValueError(
         f'{type(model).__name__}: expected a model that takes images or the '
         f'given inputs, got {type(error).__name__}: {error}; give inputs that '
         'it takes') from error
+
+
+def trace_run(model: nn.Module, run: Callable) -> Trace:
+    """As :func:`trace`, of a pass of the model itself, whose mode stays.
+
+    Args:
+        model (nn.Module): a model or a part of one.
+        run (callable): runs it in some way.
+    """
+    before = _strip(model)
+    try:
+        watch, error = _watched(model, lambda *_: run(), None)
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+    if error is not None:
+        raise error
+    return _read(model, watch)
 
 
 def _runs(model, inputs) -> Iterator[Callable]:
@@ -132,7 +168,9 @@ def _call(inputs, model, device):
 
 
 def _call_with_images(edge: int, channels: int, model, device):
-    images = torch.zeros(2, channels, edge, edge, device=device)
+    like = next((p for p in model.parameters() if p.is_floating_point()),
+                torch.zeros(0, device=device))
+    images = like.new_zeros(2, channels, edge, edge)
     # A mask of a self-supervised network: none.
     others = [p for p in [*inspect.signature(model.forward).parameters
                           .values()][1:]
@@ -148,18 +186,43 @@ def _ghost(model: nn.Module, device: str | None) -> nn.Module:
         id(t): nn.Parameter(t.detach().to(device), t.requires_grad)
         if isinstance(t, nn.Parameter) else t.to(device) for t in tensors}
     ghost = copy.deepcopy(model, memo)
+    _strip(ghost)
     parts: list[Any] = [*ghost.modules()]
     for module in parts:
-        if getattr(module, 'with_cp', False) is True:
-            module.with_cp = False
-        if device and isinstance(module, nn.modules.batchnorm._BatchNorm):
-            # Without numbers it takes milliseconds, hundreds of times.
-            vars(module)['forward'] = _elementwise
         for name, value in vars(module).items():
             if device is not None and isinstance(value, Tensor):
                 vars(module)[name] = value.to(device)
+        if _is_function(vars(module).get('forward')):
+            del module.forward
+        if device and isinstance(module, nn.modules.batchnorm._BatchNorm):
+            # Without numbers it takes milliseconds, hundreds of times.
+            vars(module)['forward'] = _elementwise
+        for hooks in (module._forward_hooks, module._forward_pre_hooks):
+            for key in [k for k, hook in hooks.items() if _is_function(hook)]:
+                del hooks[key]
     ghost.eval()  # of which some return nothing
     return ghost
+
+
+def _is_function(value) -> bool:
+    """Whether it is not copied, so that its variables are the model's own."""
+    while isinstance(value, partial):
+        value = value.func
+    return isinstance(value, FunctionType)
+
+
+def _strip(model: nn.Module) -> list[tuple]:
+    """Leave out checkpointing and steps of placed blocks; what was there."""
+    before: list[tuple] = []
+    modules: list[Any] = [*model.modules()]
+    for module in modules:
+        if getattr(module, 'with_cp', False) is True:
+            before.append((module, 'with_cp', True))
+            module.with_cp = False
+        if isinstance(getattr(module, 'place', None), Place):
+            before.append((module, 'step', module.step))
+            module.step = None
+    return before
 
 
 def _elementwise(x: Tensor) -> Tensor:
@@ -194,7 +257,8 @@ class _Watch:
         if x is None:
             return None
         call.taken, call.shape = x.grad_fn, tuple(x.shape)
-        if not module._modules or not x.is_floating_point():
+        if not (x.is_floating_point() and module._modules
+                and torch.is_grad_enabled()):
             return None
         if not x.requires_grad:
             x = x.detach().requires_grad_()
@@ -211,8 +275,9 @@ class _Watch:
                 self.ends[y.grad_fn].append((name, call))
 
 
-def _watched(model: nn.Module, run, device) -> _Watch:
-    watch = _Watch(model)
+def _watched(model: nn.Module, run, device) -> tuple:
+    """What a pass shows, and the error in which it ends, if any."""
+    watch, error = _Watch(model), None
     handles: list = []
     for name, module in model.named_modules():
         handles += (module.register_forward_pre_hook(
@@ -221,10 +286,12 @@ def _watched(model: nn.Module, run, device) -> _Watch:
     try:
         with torch.enable_grad(), _apart(device):
             run(model, device)
+    except Exception as problem:  # of the model's own code
+        error = problem
     finally:
         for handle in handles:
             handle.remove()
-    return watch
+    return watch, error
 
 
 @contextmanager
@@ -244,10 +311,13 @@ def _read(model: nn.Module, watch: _Watch) -> Trace:
         found.shapes[name] = calls[0].shape[1:], calls[0].output_shape[1:]
         block = _Block(watch.model.get_submodule(name), name, watch)
         try:
-            found.blocks[name] = block.place()
+            with torch.device('cpu'):
+                found.blocks[name] = block.place()
             sums[name] = block.addends
         except _NoBlock as reason:
             found.refused[name] = str(reason)
+        if block.shown is not None:
+            found.shown[name] = block.shown
     _choose(found, sums)
     order = [name for name, _ in model.named_modules()]
     found.blocks = {k: found.blocks[k] for k in order if k in found.blocks}
@@ -258,7 +328,7 @@ def _look_in_training(found: Trace, ghost, run, device) -> None:
     """Leave out blocks that call for f several times in training."""
     counts: Counter[str] = Counter()
     ghost.train()
-    for name, place in found.blocks.items():
+    for name, place in found.shown.items():
         if place.child:
             ghost.get_submodule(name).get_submodule(
                 place.child).register_forward_hook(
@@ -267,7 +337,8 @@ def _look_in_training(found: Trace, ghost, run, device) -> None:
         run(ghost, device)  # it may want what comes with a batch alone
     for name, count in counts.items():
         if count > 1:
-            child = found.blocks.pop(name).child
+            found.blocks.pop(name, None)
+            child = found.shown.pop(name).child
             found.refused[name] = (
                 f'{child} is called {count} times in training')
 
@@ -304,31 +375,69 @@ class _Block:
         self.call = calls[name][0]
         self.samples = next(iter(calls.values()))[0].shape[:1]
         self.addends: set = set()
+        #: Where it shows f to one who only looks.
+        self.shown: Place | None = None
+        self.prefix = f'{name}.' if name else ''
 
     def place(self) -> Place:
         """Where it shows f; raises :class:`_NoBlock`."""
         call = self.call
         if len(self.calls[self.name]) > 1:
             raise _NoBlock('it is called several times in a pass')
-        if call.shape != call.output_shape:
-            raise _NoBlock('its output has another shape than its input')
         # Another size: patches, or time, are folded into the first axis.
-        if call.shape[:1] != self.samples:
+        if self.samples and call.shape[:1] != self.samples:
             raise _NoBlock('its first axis is not that of the samples')
+        if call.shape != call.output_shape:
+            self.shown = self._projected()
+            raise _NoBlock('its output has another shape than its input')
         if _layers_with_weights(self.module) < 2:
             raise _NoBlock('its residual is one layer')
-        terms, activated = self._terms()
+        try:
+            terms, activated = self._terms()
+        except _NoBlock:
+            self.shown = self._projected()
+            raise
         self.addends = {term for term, _ in terms}
         if not any(_comes_from(term, call.start) for term in self.addends):
             raise _NoBlock('what it adds does not come from its input')
-        child = takes = None
+        child = inner = None
+        takes = inner_takes = False
         if len(terms) == 1:
-            child, takes = self._child_of(terms[0][0])
+            top, _ = terms[0]
+            child, takes = self._giver(top, self._children())
+            inner, inner_takes = (child, takes) if child else (
+                self._giver(top, self._inside()))
+        place = Place(child, takes, call.shape[1:],
+                      _channel_axis(terms, call.shape))
+        if inner_takes and not activated:
+            inner, inner_takes = None, False  # f is output - input as well
+        if inner or not activated:
+            self.shown = replace(place, child=inner, takes=inner_takes)
         if child is None and activated:
             raise _NoBlock('an activation follows its sum, and f is not the '
                            'output of a module directly inside')
-        return Place(child, bool(takes), call.shape[1:],
-                     _channel_axis(terms, call.shape))
+        return place
+
+    def _projected(self) -> Place | None:
+        """Where it shows f if it is a sum of what two modules give.
+
+        That of the shorter way from its input gives x_t.
+        """
+        if _layers_with_weights(self.module) < 2:
+            return None
+        with suppress(_NoBlock):
+            for node, _ in self._sums():
+                ways = [(_way(addend, self.call.start), addend)
+                        for addend in _addends(node)]
+                if len(ways) != 2 or None in dict(ways):
+                    continue
+                (_, x), (_, f) = sorted(ways, key=lambda way: way[0] or 0)
+                identity, _ = self._giver(x, self._inside())
+                child, takes = self._giver(f, self._inside())
+                if identity and child:
+                    return Place(child, takes, self.call.output_shape[1:],
+                                 None, identity)
+        return None
 
     def _terms(self) -> tuple[list, bool]:
         """What is added to x, and whether an activation follows the sum.
@@ -356,28 +465,33 @@ class _Block:
         if node is None:
             raise _NoBlock('no gradient reaches its output')
         yield node, False
-        prefix = f'{self.name}.' if self.name else ''
         for key, call in self.ends.get(node, ()):
-            if key.startswith(prefix):  # an activation; or a function
+            if key.startswith(self.prefix):  # an activation; or a function
                 yield call.taken, True
         if len(node.next_functions) == 1:
             yield node.next_functions[0][0], True
 
-    def _child_of(self, top) -> tuple:
-        """The child that gives, or takes, what is added."""
-        if isinstance(self.module, nn.Sequential):
-            return None, False  # which does not call its children by name
-        prefix = f'{self.name}.' if self.name else ''
+    def _children(self) -> list[str]:
+        # A Sequential does not call its children by name.
+        return [] if isinstance(self.module, nn.Sequential) else [
+            key for key, _ in self.module.named_children()]
+
+    def _inside(self) -> list[str]:
+        return [key[len(self.prefix):] for key in self.calls
+                if key.startswith(self.prefix) and key != self.name]
+
+    def _giver(self, top, names: list[str]) -> tuple[str | None, bool]:
+        """The module of some that gives, or takes, what is added."""
         taking = None
-        for key, _ in self.module.named_children():
-            calls = self.calls.get(prefix + key, [])
+        for name in names:
+            calls = self.calls.get(self.prefix + name, [])
             if len(calls) != 1 or calls[0].given is not top:
                 continue
-            if calls[0].output_shape != self.call.shape:
+            if calls[0].output_shape != self.call.output_shape:
                 continue
             if calls[0].taken is not top and not _is_identity(calls[0]):
-                return key, False
-            taking = taking or key
+                return name, False
+            taking = taking or name
         return taking, taking is not None
 
 
@@ -409,11 +523,15 @@ def _spine(node, x) -> list | None:
 
 def _summed(node) -> list:
     """The nodes that a sum adds, or whose layout a node changes."""
-    name = node.name()
-    if name == 'AddBackward0' and node._saved_alpha == 1 or (
-            name in LAYOUT or name == 'ToCopyBackward0'):
+    if node.name() in LAYOUT or node.name() == 'ToCopyBackward0':
         return [following for following, _ in node.next_functions]
-    return []
+    return _addends(node)
+
+
+def _addends(node) -> list:
+    if node is None or node.name() != 'AddBackward0' or node._saved_alpha != 1:
+        return []
+    return [following for following, _ in node.next_functions]
 
 
 def _keeps_places(path: Sequence, shape: tuple) -> bool:
@@ -430,15 +548,20 @@ def _undone(path: Sequence, values: Tensor) -> Tensor:
 
 
 def _comes_from(node, start) -> bool:
-    seen, waiting = set(), [node]
-    while waiting:
-        node = waiting.pop()
-        if node is start:
-            return True
-        if node is not None and node not in seen:
-            seen.add(node)
-            waiting += [following for following, _ in node.next_functions]
-    return False
+    return _way(node, start) is not None
+
+
+def _way(node, start) -> int | None:
+    """How many nodes lead from x to a node at least; None without a way."""
+    seen, row, length = {None}, {node}, 0
+    while row - {None}:
+        if start in row:
+            return length
+        seen |= row
+        row = {following for node in row - {None}
+               for following, _ in node.next_functions} - seen
+        length += 1
+    return None
 
 
 def _channel_axis(terms: list, shape: tuple) -> int | None:

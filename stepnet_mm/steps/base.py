@@ -81,7 +81,8 @@ class StepSize(nn.Module):
                 'it as backbone.step, or call it as step(identity, residual)')
         step_size = self.delta(self.step_size(identity, residual))
         if isinstance(residual, PooledMap) or not multiply:
-            values: Any = getattr(residual, 'values', residual)
+            values: Any = residual if isinstance(
+                residual, Tensor) else getattr(residual, 'values', residual)
             return Product(values, step_size)
         return residual * step_size.to(residual.dtype)
 

@@ -129,9 +129,10 @@ def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
 
 
 @pytest.mark.parametrize('hooks, match, settings', [
-    # Blocks of two shapes, which the first forward shows.
-    *(([dict(HOOKS[name], interval=1000, blocks=r'backbone\.layer\d')],
-       'layer2: expected', {}) for name in HOOKS),
+    # Modules that work in place, which the first forward shows.
+    *(([dict(HOOKS[name], interval=1000,
+             blocks=r'backbone\.layer\d\.\d\.relu')],
+       r'relu: expected .* in place', {}) for name in HOOKS),
     ([dict(HOOKS['batch'], by_epoch=True)], r'TNSHook\.by_epoch', {}),
     ([HOOKS['probe']], 'val_dataloader', dict(
         val_dataloader=None, val_cfg=None, val_evaluator=None)),

@@ -1,9 +1,16 @@
+import copy
+
 import pytest
 import torch
 from mmengine.registry import MODELS
+from resume_run import assert_same
 from torch import nn
+from torchvision.models import resnet18
+from toy_run import hook_count
 
+from stepnet_mm.models import add_steps
 from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
+from stepnet_mm.utils.random_state import get_random_state
 
 
 def build(library, **kwargs):
@@ -87,24 +94,109 @@ def places(model, *args, **kwargs):
             for b in find_residual_blocks(model, *args, **kwargs)]
 
 
-def test_unknown_blocks_are_found_where_a_container_repeats_them():
+def test_unknown_blocks_are_found_by_what_they_add_to_their_input():
     recorder = measure(unknown())
     assert recorder.blocks == ['0.1', '0.2', '2.1']
     assert recorder.stage.tolist() == [1, 1, 2]
-    assert recorder.definition == 'output'
+    assert recorder.definition == 'residual'
+
+
+def test_a_model_that_takes_no_images():
+    """Its blocks are a guess, until a pass is given."""
+    model = Running(lambda blocks, batch: nn.Sequential(*blocks)(batch['x']))
+    guessed, seen = (find_residual_blocks(model, run=run) for run in (
+        None, lambda: model(dict(x=torch.randn(1, 3, 4, 4)))))
+    for found, definition in ((guessed, 'output'), (seen, 'residual')):
+        assert [(b.name, b.position) for b in found] == [
+            ('blocks.0', 0), ('blocks.1', 1), ('blocks.2', 2)]
+        assert {b.definition for b in found} == {definition}
+    assert seen[1].residual is model.blocks[1].two
+
+
+class Scaled(Mixer):
+    """f is in no module's output, and an activation follows the sum."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.drop = nn.Dropout()
+
+    def forward(self, x):
+        return (x + self.drop(2 * self.two(self.one(x)))).relu()
+
+
+class Nested(Mixer):
+    """f is what a module deeper inside gives."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.layers = nn.ModuleList([self.one, self.two])
+        del self.one, self.two
+
+    def forward(self, x):
+        return (x + self.layers[1](self.layers[0](x))).relu()
+
+
+@pytest.mark.parametrize('kind', [Scaled, Nested, InPlace])
+def test_f_is_read_wherever_a_module_shows_it(kind):
+    model = nn.Sequential(*[kind(3) for _ in range(2)]).eval()
+    images = torch.randn(2, 3, 8, 8)
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        model(images.clone())
+        x = model[0](images.clone())
+        one, two = [m for m in model[1].modules() if isinstance(m, nn.Conv2d)]
+        f = two(one(x).tanh() if kind is InPlace else one(x))
+    f = 2 * f if kind is Scaled else f
+    assert recorder.blocks == ['1'] and recorder.definition == 'residual'
+    torch.testing.assert_close(
+        recorder.nsi[:, 0], f.flatten(1).norm(dim=1) / x.flatten(1).norm(
+            dim=1))
+
+
+class Labelled(nn.Module):
+    """Takes labels too, without which it fails behind its network."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = unknown()
+
+    def forward(self, images, labels):
+        return self.net(images).mean() + labels.sum()
+
+
+@pytest.mark.parametrize('change', [
+    lambda model: model.half(), lambda model: model.requires_grad_(False),
+    lambda model: nn.ModuleDict(dict(backbone=model)),
+    lambda model: Labelled()],
+    ids=['half', 'frozen', 'backbone', 'labels'])
+def test_the_search_changes_nothing(change):
+    model = change(unknown()).train()
+    inner = next(m for m in model.modules() if isinstance(m, nn.Sequential))
+    inner[0][1].eval()
+    calls, before = [], copy.deepcopy(model.state_dict())
+    model.register_forward_hook(lambda *args: calls.append(args))
+    modes = [m.training for m in model.modules()]
+    grads = [p.requires_grad for p in model.parameters()]
+    state = get_random_state()
+    names = [b.name for b in find_residual_blocks(model)]
+    assert [name[-3:] for name in names] == [
+        '0.0', '0.1', '0.2', '2.0', '2.1']
+    assert_same(get_random_state(), state)
+    assert_same(dict(model.state_dict()), dict(before))
+    assert [m.training for m in model.modules()] == modes
+    assert [p.requires_grad for p in model.parameters()] == grads
+    assert not calls and hook_count(model) == 1
 
 
 def test_stages_that_share_a_container_are_told_apart_by_shape():
-    """A block left out keeps its place."""
+    """A block left out, or without a shortcut, keeps its place."""
     model = flat()
-    run = lambda: model(torch.randn(1, 3, 4, 4))  # noqa: E731
-    found = find_residual_blocks(model, run=run)
-    assert [(b.stage, b.position) for b in found] == [
-        (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
-    assert measure(model, blocks=found).blocks == ['1', '2', '4', '5']
-    assert places(model, '[1245]', run=run) == [
-        (1, 1), (1, 2), (2, 1), (2, 2)]
-    assert places(model, '[45]', run=run) == [(1, 1), (1, 2)]
+    assert measure(model).blocks == ['1', '2', '4', '5']
+    for run in (None, lambda: model(torch.randn(1, 3, 4, 4))):
+        both = [(1, 1), (1, 2), (2, 1), (2, 2)]
+        assert places(model, run=run) == both
+        assert places(model, r'\d', run=run) == [
+            (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
+        assert places(model, '[45]', run=run) == [(1, 1), (1, 2)]
 
 
 def test_splitting_by_shape_keeps_stages_and_modes():
@@ -144,17 +236,23 @@ def test_several_backbones_are_refused_until_one_is_chosen():
 
 
 @pytest.mark.parametrize('make, kwargs, match', [
-    (unknown, dict(definition='residual'), "expected 'output'"),
+    (lambda: nn.Sequential(*[nn.Sequential(Mixer(3), Mixer(3))
+                             for _ in range(2)]),
+     dict(blocks=r'\d', definition='residual'), "expected 'output'"),
     (unknown, dict(blocks='layer9.*'), 'matches no module'),
     (unknown, dict(blocks='layer['), 'unterminated'),
-    (lambda: Running(pooled), {}, 'blocks.2: expected the shape of blocks.1'),
-    (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), {},
-     '1: .*output has the shape of its'),
-    (lambda: nn.Sequential(InPlace(3), InPlace(3)), {}, 'in place'),
+    (lambda: nn.Sequential(Mixer(3), Mixer(3, 4)), dict(blocks=r'\d'),
+     'got first blocks only'),
+    (lambda: nn.Sequential(*[nn.Sequential(InPlace(3), InPlace(3))
+                             for _ in range(2)]), dict(blocks=r'\d'),
+     'in place'),
     (lambda: nn.Sequential(*[nn.Conv2d(3, 3, 3) for _ in range(4)]), {},
-     'got no residual block'),
+     'got no residual block: .* its output has another shape'),
     (lambda: nn.Sequential(Running(folded), nn.Sequential(
-        Mixer(3), Mixer(3))), {}, 'got 8 maps of 2 images')])
+        Mixer(3), Mixer(3))), dict(blocks=r'0\.blocks\.\d|1\.\d'),
+     'got 8 maps of 2 images'),
+    (lambda: Running(folded), {},
+     'of 3 Mixer, its first axis is not that of the samples')])
 def test_what_cannot_be_measured_is_refused(make, kwargs, match):
     with pytest.raises(ValueError, match=match):
         _ = measure(make(), **kwargs).nsi
@@ -185,3 +283,20 @@ def test_a_step_counts_where_it_is_the_last_plugin(
     assert step == (block.step and type(block.step.module).__name__)
     assert type(block.residual).__name__ == residual
     assert blocks['layer1.1'].step is None
+
+
+def test_steps_in_blocks_of_another_library_count():
+    """Also where the first blocks of stages have none."""
+    model = resnet18().eval()
+    stock = [(b.name, b.stage, b.position)
+             for b in find_residual_blocks(model)]
+    steps = add_steps(model, dict(type='StepAdaptor', init_step=.5))
+    found = find_residual_blocks(model)
+    assert [(b.name, b.stage, b.position) for b in found] == stock
+    assert [b.name for b in found if b.step] == [*steps]
+    recorder, update = (TrajectoryRecorder(model, definition=definition)
+                        for definition in ('residual', 'update'))
+    with recorder, update, torch.no_grad():
+        model(torch.randn(2, 3, 32, 32))
+    torch.testing.assert_close(
+        update.nsi, recorder.nsi * .5, rtol=1e-4, atol=0)
