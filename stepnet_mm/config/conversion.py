@@ -22,8 +22,8 @@ LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
 #: `_base_` find them, and those in the pure-Python style.
 INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
 
-#: Further settings of a counterpart.
-SETTINGS = dict(VisionTransformer=dict(step_mode='gate'))
+#: Further settings of a counterpart, by library and name.
+SETTINGS = {('mmpretrain', 'VisionTransformer'): dict(step_mode='gate')}
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Backbone:
     def changes(self, step: dict | None) -> dict:
         """The settings of its counterpart."""
         found: dict = dict(type=self._new_type(),
-                           **SETTINGS.get(self.name or '', {}))
+                           **SETTINGS.get((self.library, self.name), {}))
         if step:
             found['step'] = step
             if self.node.get('frozen_stages', -1) > 0 and (

@@ -7,7 +7,7 @@ from equality import undrawn
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
-from stepnet_mm.config.conversion import to_stepnet
+from stepnet_mm.config.conversion import Backbone, to_stepnet
 
 pytest.importorskip('mmpretrain')
 
@@ -71,6 +71,15 @@ model = dict(backbone=dict(type='ResNet', depth=18),
     assert f'# {teacher} stays: a teacher, which' in text
     text = to_stepnet(str(path), step=step, only=[teacher])
     assert 'teacher=dict(backbone' in text
+
+
+@pytest.mark.parametrize('library, mode', [
+    ('mmpretrain', dict(step_mode='gate')), ('mmseg', {})])
+def test_each_vit_gets_its_own_settings(library, mode):
+    pytest.importorskip(f'{library}.registry')
+    vit = Backbone(('model', 'backbone'), dict(type='VisionTransformer'),
+                   library)
+    assert vit.changes(None) == dict(type='StepVisionTransformer', **mode)
 
 
 BEFORE = 'custom_imports = dict(imports={}, allow_failed_imports=True)'
