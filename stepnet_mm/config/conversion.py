@@ -23,7 +23,8 @@ LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
 INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
 
 #: Further settings of a counterpart, by library and name.
-SETTINGS = {('mmpretrain', 'VisionTransformer'): dict(step_mode='gate')}
+SETTINGS: dict[tuple, dict] = {
+    ('mmpretrain', 'VisionTransformer'): dict(step_mode='gate')}
 
 
 @dataclass
