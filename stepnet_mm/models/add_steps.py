@@ -12,6 +12,7 @@ stock block bit for bit. No hook is involved: layers may be replaced, copied
 and traced.
 """
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -147,8 +148,9 @@ def _stepped_class(block: Any, child: str | None) -> Any:
 
     The child itself stays where it is, under its name.
     """
-    names: dict[str, Any] = dict(__module__=__name__, __doc__=block.__doc__,
-                 __reduce__=_reduce, _origin=(block, child))
+    names: dict[str, Any] = dict(
+        __module__=__name__, __doc__=block.__doc__, __reduce__=_reduce,
+        _origin=(block, child))
     if child is not None:
         names[child] = property(
             lambda self: self._in_place_of(self._modules[child]))
@@ -401,8 +403,6 @@ def _describe(model, name: str, place: Place) -> str:
 
 
 def _refusals(found: Trace) -> str:
-    counts: dict[str, int] = {}
-    for reason in found.refused.values():
-        counts[reason] = counts.get(reason, 0) + 1
+    counts = Counter(found.refused.values())
     return '; '.join(f'{reason} ({count} modules)'
                      for reason, count in counts.items()) or 'no module'

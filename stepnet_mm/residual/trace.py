@@ -106,7 +106,7 @@ def trace(model: nn.Module, inputs: Any = None,
             try:
                 ghost = _ghost(model, device)
                 watch, error = _watched(ghost, run, device)
-                found = _read(model, watch)
+                found = _read(watch)
                 if error is None:
                     if device is not None:
                         _look_in_training(found, ghost, run, device)
@@ -138,7 +138,7 @@ def trace_run(model: nn.Module, run: Callable) -> Trace:
             setattr(module, name, value)
     if error is not None:
         raise error
-    return _read(model, watch)
+    return _read(watch)
 
 
 def _runs(model, inputs) -> Iterator[Callable]:
@@ -302,7 +302,7 @@ def _apart(device) -> Iterator[None]:
         yield
 
 
-def _read(model: nn.Module, watch: _Watch) -> Trace:
+def _read(watch: _Watch) -> Trace:
     found = Trace()
     sums: dict[str, set] = {}
     for name, calls in watch.calls.items():
@@ -319,8 +319,8 @@ def _read(model: nn.Module, watch: _Watch) -> Trace:
         if block.shown is not None:
             found.shown[name] = block.shown
     _choose(found, sums)
-    order = [name for name, _ in model.named_modules()]
-    found.blocks = {k: found.blocks[k] for k in order if k in found.blocks}
+    found.blocks = {name: found.blocks[name] for name, _
+                    in watch.model.named_modules() if name in found.blocks}
     return found
 
 
@@ -398,7 +398,7 @@ class _Block:
             self.shown = self._projected()
             raise
         self.addends = {term for term, _ in terms}
-        if not any(_comes_from(term, call.start) for term in self.addends):
+        if all(_way(term, call.start) is None for term in self.addends):
             raise _NoBlock('what it adds does not come from its input')
         child = inner = None
         takes = inner_takes = False
@@ -545,10 +545,6 @@ def _undone(path: Sequence, values: Tensor) -> Tensor:
     for node in path:
         values = node(values)
     return values
-
-
-def _comes_from(node, start) -> bool:
-    return _way(node, start) is not None
 
 
 def _way(node, start) -> int | None:
