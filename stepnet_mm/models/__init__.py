@@ -2,7 +2,7 @@
 
 May import: attention, ops, residual, steps.
 """
-from .add_steps import AnyStepBackbone, add_steps, step_backbone
+from .any_network import AnyStepBackbone, add_steps, step_backbone
 from .backbone import StepBackbone, StepOwner
 from .blocks import StepBlock, step_block_class
 

@@ -17,7 +17,7 @@ from mmdet.models.backbones.resnext import ResNeXt
 from mmdet.registry import MODELS
 from torch import nn
 
-from .add_steps import bind_backbones
+from .any_network import bind_backbones
 from .backbone import StepBackbone
 from .blocks import StepBlock, step_block_class
 

@@ -25,7 +25,7 @@ from mmpretrain.registry import MODELS
 from torch import Tensor, nn
 
 from ..steps.layers import build_norm
-from .add_steps import bind_backbones
+from .any_network import bind_backbones
 from .backbone import StepBackbone, StepOwner, one_per_stage
 from .preact import PreActBlock
 from .transformer_layers import SelfAttentionLayer, StepEncoderLayer

@@ -16,7 +16,7 @@ from mmseg.models.backbones.resnet import (
 from mmseg.models.backbones.resnext import ResNeXt
 from mmseg.registry import MODELS
 
-from .add_steps import bind_backbones
+from .any_network import bind_backbones
 from .backbone import StepBackbone
 
 
