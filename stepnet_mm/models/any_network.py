@@ -12,7 +12,6 @@ stock block bit for bit. No hook is involved: layers may be replaced, copied
 and traced.
 """
 import functools
-from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -24,6 +23,7 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 
 from ..residual import Place, Trace, first_tensor, trace, with_first
+from ..residual.stages import refusals, residual_modules, stages_of
 from ..steps.base import StepSize, build_step
 from .backbone import StepOwner, check_indices, one_per_stage
 from .blocks import PretrainedStart
@@ -225,22 +225,17 @@ class AnyStepBackbone(StepOwner):
         if step is None:
             return
         found = trace(self)
-        stages = _stages(found)
-        sizes = [len(stage) for stage in stages]
-        if step_blocks in (None, 'all', 'identity'):
-            step_blocks = [[*range(size)] for size in sizes]
-        check_indices(step_blocks, sizes)
+        try:
+            stages = _all_stages(self, found)
+        except ValueError as error:
+            raise ValueError(f'backbone.type: {error}; set step=None for the '
+                             'stock network') from None
         cfgs = one_per_stage(step, len(stages))
         self._step_stages = [
-            [stage[i] for i in chosen] if cfg is not None else []
-            for stage, chosen, cfg in zip(stages, step_blocks, cfgs)]
+            names if cfg is not None else [] for names, cfg
+            in zip(_chosen(stages, step_blocks, found), cfgs)]
         for names, cfg in zip(self._step_stages, cfgs):
             _put_steps(self, names, found, cfg)
-        if not self.steps():
-            raise ValueError(
-                f'backbone.type: expected a network with residual blocks, got '
-                f'{type(self).__name__}: {_refusals(found)}; set step=None '
-                'for the stock network')
         self._start_pretrained()
         self._follow()
 
@@ -362,11 +357,7 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
             f'{type(model).__name__}: expected a model without steps, got one '
             'that has some; add them once')
     found = trace(model, images)
-    names = [name for stage in _stages(found) for name in stage]
-    if not names:
-        raise ValueError(
-            f'{type(model).__name__}: expected residual blocks, got none: '
-            f'{_refusals(found)}')
+    names = [*chain(*_chosen(_all_stages(model, found), None, found))]
     _put_steps(model, names, found, step)
     for block in map(model.get_submodule, names):
         block.step.start_pretrained()  # type: ignore[union-attr, operator]
@@ -382,17 +373,31 @@ def _put_steps(model, names, found: Trace, cfg) -> None:
         step.train(training)
 
 
-def _stages(found: Trace) -> list[list[str]]:
-    """Names of the blocks, cut where their container or shape changes."""
-    stages: list[list[str]] = []
-    before = None
-    for name, place in found.blocks.items():
-        key = name.rpartition('.')[0], place.shape
-        if key != before:
-            stages.append([])
-        stages[-1].append(name)
-        before = key
-    return stages
+def _all_stages(model, found: Trace) -> list[list[str]]:
+    """All blocks, those without a step too, as the recorder counts them."""
+    if '' in found.blocks:  # the model is one block
+        return [['']]
+    if not found.blocks:
+        raise ValueError(
+            f'{type(model).__name__}: expected residual blocks, got none that '
+            f'takes a step: {refusals(dict(model.named_modules()), found)}')
+    return stages_of(model, residual_modules(model, found), found)
+
+
+def _chosen(stages: list[list[str]], step_blocks, found: Trace) -> list:
+    """The names that ``step_blocks`` chooses of each stage."""
+    if step_blocks in (None, 'all', 'identity'):
+        return [[name for name in stage if name in found.blocks]
+                for stage in stages]
+    check_indices(step_blocks, [*map(len, stages)])
+    chosen = [[stage[i] for i in indices]
+              for stage, indices in zip(stages, step_blocks)]
+    for name in chain(*chosen):
+        if name not in found.blocks:
+            raise ValueError(
+                f'backbone.step_blocks: expected blocks that take a step, got '
+                f'{name}: {found.refused.get(name)}; leave it out')
+    return chosen
 
 
 def _describe(model, name: str, place: Place) -> str:
@@ -400,9 +405,3 @@ def _describe(model, name: str, place: Place) -> str:
          f'what {place.child} takes' if place.takes else place.child)
     return (f'{name}: {type(model.get_submodule(name)).__name__}, f is {f}, '
             f'{place.channels} channels')
-
-
-def _refusals(found: Trace) -> str:
-    counts = Counter(found.refused.values())
-    return '; '.join(f'{reason} ({count} modules)'
-                     for reason, count in counts.items()) or 'no module'

@@ -1,19 +1,21 @@
 """Finds residual blocks, and the modules that output x_t, f and Δt."""
 import re
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from torch import nn
 
 from ..residual import Place, Trace, trace, trace_run
+from ..residual.stages import (
+    is_placed,
+    owner_of,
+    residual_modules,
+    stages_of,
+)
 from ..steps import StepSize
 from ..utils.hook_helpers import unwrap
 from ..utils.random_state import get_random_state, set_random_state
-
-CONTAINERS = (nn.Sequential, nn.ModuleList)
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,19 @@ def find_residual_blocks(model: nn.Module,
     backbones = _backbones(modules)
     if pattern:
         names = _matching(modules, pattern)
-        seen = _look(model, {_owner(name, backbones) for name in names}, run)
+        seen = _look(model, {owner_of(name, backbones) for name in names}, run)
     else:
         prefix = _only(modules, backbones)
         seen = _look(model, {prefix}, run)
-        names = _search(modules, prefix, seen)
-    stages = _stages(modules, names, seen)
+        try:
+            names = residual_modules(model, seen, prefix)
+        except ValueError as error:
+            raise ValueError(
+                f'{error}; if there are any, name the modules of blocks by '
+                'the regular expression blocks=...') from None
     places = {
-        name: (stage, position) for stage, row in enumerate(
-            (row for row in stages if not {*names}.isdisjoint(row)), 1)
+        name: (stage, position)
+        for stage, row in enumerate(stages_of(model, names, seen), 1)
         for position, name in enumerate(row)}
     return [ResidualBlock(name, *places[name], modules[name],
                           **_parts(modules[name], seen.shown.get(name)))
@@ -140,14 +146,9 @@ def _matching(modules: dict, pattern: str) -> list[str]:
 def _backbones(modules: dict) -> list[str]:
     found: list[str] = []
     for name in modules:
-        if name.split('.')[-1] == 'backbone' and not _owner(name, found):
+        if name.split('.')[-1] == 'backbone' and not owner_of(name, found):
             found.append(name)
     return found
-
-
-def _owner(name: str, owners: list[str]) -> str:
-    """Which of some modules holds another one; '' if none does."""
-    return next((o for o in owners if name.startswith(f'{o}.')), '')
 
 
 def _only(modules: dict, backbones: list[str]) -> str:
@@ -186,141 +187,6 @@ def _add(seen: Trace, found: Trace, prefix: str) -> None:
             (prefix + key).rstrip('.'): v for key, v in new.items()})
 
 
-def _search(modules: dict, prefix: str, seen: Trace) -> list[str]:
-    """The outermost modules that are residual blocks, or a guess."""
-    names = [name for name in seen.blocks if name]
-    for name, place in seen.shown.items():
-        # Those whose f only hooks can read, and no containers of blocks.
-        inside = [key for key in seen.shown if _owner(key, [name])]
-        if (name and place.child and not place.identity
-                and name not in names and not _owner(name, names)
-                and not _owner(f'{name}.{place.child}', inside)):
-            names.append(name)
-    # First blocks of stages, whose shortcut is a projection.
-    kinds = {_kind(modules[name]) for name in names}
-    names += [name for name, place in seen.shown.items() if place.identity
-              and _kind(modules[name]) in kinds and not _owner(name, names)]
-    held = {name: module for name, module in modules.items()
-            if f'{name}.'.startswith(f'{prefix}.') or not prefix}
-    if not names and not seen.shapes:
-        names = _repeated(held)
-    if not names:
-        raise ValueError(
-            f'{type(modules[prefix]).__name__}: expected blocks x + f(x), got '
-            f'no residual block: {_reasons(held, seen)}; if there are any, '
-            "name the blocks' modules by the regular expression blocks=...")
-    return names
-
-
-def _reasons(modules: dict, seen: Trace) -> str:
-    """Why its repeated modules are none, the most frequent reasons."""
-    repeated = {*_repeated(modules)} & {*seen.refused}
-    counts = Counter(
-        (type(modules[name]).__name__, reason)
-        for name, reason in seen.refused.items()
-        if name in repeated or not repeated)
-    return '; '.join(f'of {count} {kind}, {reason}' for (kind, reason), count
-                     in counts.most_common(3)) or 'it has no modules'
-
-
-def _repeated(modules: dict) -> list[str]:
-    """Children that their container repeats, the innermost ones."""
-    found = []
-    for name, container in modules.items():
-        if not isinstance(container, CONTAINERS):
-            continue
-        for kind, group in groupby(
-                container.named_children(), lambda item: type(item[1])):
-            children = list(group)
-            if len(children) > 1 and not issubclass(kind, CONTAINERS) and all(
-                    _weights(child) > 1 for _, child in children):
-                found += [_join(name, key) for key, _ in children]
-    return [name for name in found
-            if not any(other.startswith(f'{name}.') for other in found)]
-
-
-def _weights(module) -> int:
-    return sum(p.ndim > 1 for p in module.parameters())
-
-
-def _join(parent: str, key: str) -> str:
-    return f'{parent}.{key}'.lstrip('.')
-
-
-def _stages(modules: dict, names: list, seen: Trace) -> list[list[str]]:
-    """Rows of blocks, chosen or not, of one shape.
-
-    A block that was not chosen, or has no shortcut, still takes its place.
-    Where a container holds one block, or parts of one, its own container is
-    that of the row.
-    """
-    order = {name: i for i, name in enumerate(modules)}
-    rows = _siblings(modules, names)
-    done = []
-    while rows:
-        parent = max(rows, key=lambda name: (name.count('.'), bool(name)))
-        row = sorted(rows.pop(parent), key=lambda name: order[name])
-        stages = _split(row, seen)
-        kinds = Counter(_kind(modules[name]) for name in row)
-        repeats = max(kinds.values()) > 1 and max(map(len, stages)) > 1
-        if not parent or not seen.shapes or repeats and not _is_repeated(
-                modules, parent):
-            done += stages
-        else:
-            upper = parent.rpartition('.')[0]
-            rows[upper] = rows.get(upper, []) + row
-    return sorted(done, key=lambda stage: order[stage[0]])
-
-
-def _is_repeated(modules: dict, name: str) -> bool:
-    """Whether a module, no list, is one of several of its kind in a row."""
-    kind, siblings = type(modules[name]), modules[name.rpartition('.')[0]]
-    return not issubclass(kind, CONTAINERS) and [
-        *map(type, siblings.children())].count(kind) > 1
-
-
-def _is_placed(module) -> bool:
-    """Whether it is a block of add_steps."""
-    return isinstance(getattr(module, 'place', None), Place)
-
-
-def _kind(module: nn.Module) -> type:
-    """Its class, without that of a step: first blocks may have none."""
-    kind = type(module)
-    return kind.__bases__[-1] if _is_placed(module) else kind
-
-
-def _siblings(modules: dict, names: list) -> dict[str, list[str]]:
-    """The children of the kinds of blocks, of each container of blocks."""
-    kinds: dict[str, tuple] = {}
-    for name in names:
-        parent = name.rpartition('.')[0]
-        kinds[parent] = (*kinds.get(parent, ()), _kind(modules[name]))
-    return {parent: [_join(parent, key)
-                     for key, child in modules[parent].named_children()
-                     if isinstance(child, own)]
-            for parent, own in kinds.items()}
-
-
-def _split(row: list[str], seen: Trace) -> list[list[str]]:
-    """A row of blocks by their shapes; a change of shape begins a stage.
-
-    That of a projection which ends a row of one shape (Hourglass) does not.
-    """
-    stages: list[list[str]] = []
-    current: dict = {}  # shape -> stage, as two streams may take turns
-    for name in row:
-        taken, given = seen.shapes.get(name, (None, None))
-        if taken != given or given not in current:
-            one = len(stages) == 1 and taken in current and (
-                name == row[-1] and name in seen.shown)
-            if not one:
-                stages.append([])
-            current[given] = stages[-1]
-        current[given].append(name)
-    return stages
-
-
 def _parts(module: Any, place: Place | None) -> dict:
     """The fields of a ResidualBlock that its module decides."""
     if place is None:
@@ -329,7 +195,7 @@ def _parts(module: Any, place: Place | None) -> dict:
     child, identity = (name and module.get_submodule(name)
                        for name in (place.child, place.identity))
     # A block of add_steps shows where f goes without its step.
-    step = _gate(module.step if _is_placed(module) else child)
+    step = _gate(module.step if is_placed(module) else child)
     if step:
         child = None
     elif child and place.takes:

@@ -353,7 +353,8 @@ def _choose(found: Trace, sums: dict[str, set]) -> None:
             continue
         inner = [key for key in sums if key != name and (
             not name or key.startswith(f'{name}.'))]
-        if not sums[name] - set().union(*(sums[key] for key in inner)):
+        if not name and inner or not sums[name] - set().union(
+                *(sums[key] for key in inner)):
             found.refused[name] = 'a row of blocks'
             del found.blocks[name]
             continue

@@ -11,6 +11,7 @@ from torch.fx import symbolic_trace
 from torch.utils.checkpoint import checkpoint
 
 from stepnet_mm import add_steps
+from stepnet_mm.recording import find_residual_blocks
 from stepnet_mm.residual import first_tensor
 
 
@@ -258,7 +259,8 @@ class Folding(Net):
     (Net(Layer), dict(type='CBAMAttention', reduction=2),
      'no height and width'),
     (nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), 'SEAttention',
-     'expected residual blocks, got none: its output has another shape'),
+     'got none that takes a step: of 1 Sequential, its output '
+     'has another shape'),
     (Folding(Bottleneck), 'SEAttention', 'first axis'),
     (nn.Linear(5, 3), 'SEAttention', 'a model that takes images or the'),
     (stepped(Layer)[0], 'SEAttention', 'add them once')], ids=range(5))
@@ -388,6 +390,17 @@ def test_blocks_that_go_their_own_ways():
     block.step.register_forward_hook(lambda *args: calls.append(args))
     block.rfp_forward(torch.randn(1, 512, 4, 4), torch.randn(1, 8, 4, 4))
     assert len(calls) == 1
+
+
+def test_blocks_are_chosen_as_the_recorder_counts_them():
+    cfg = dict(type='StepRes2Net', depth=50, scales=4, base_width=4,
+               base_channels=16, stem_channels=16)
+    build = registry('mmdet').build
+    net = build(dict(cfg, step_blocks=[[1], [], [3], []]))
+    assert [(block.stage, block.position) for block in find_residual_blocks(
+        net) if block.step] == [(1, 1), (3, 3)]
+    with pytest.raises(ValueError, match=r'got layer1\.0: its output has ano'):
+        build(dict(cfg, step_blocks=[[0], [], [], []]))
 
 
 def test_pickled_with_its_class():

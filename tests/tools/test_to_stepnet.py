@@ -126,7 +126,7 @@ def test_pure_python_configs(write):
 #: A config's name or text -> a part of the message.
 REFUSED = {
     'mmpretrain::shufflenet_v2/shufflenet-v2-1x_16xb64_in1k.py':
-    'expected a network with residual blocks, got StepShuffleNetV2',
+    'StepShuffleNetV2: expected residual blocks, got none',
     'mmpretrain::resnet/resnet18_8xb32_in1.py':
     'resnet/resnet18_8xb32_in1k.py',
     'mmnothing::atss/atss.py': "no package 'mmnothing' is installed",
