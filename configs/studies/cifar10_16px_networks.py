@@ -10,7 +10,7 @@ if Res2Net does by neither.
 
 Res2Net is the one whose blocks end in a ReLU, and not SEResNet: SE's gates of
 about 0.5 are a step size already. So are last norms that start at 0, here at
-1, and ConvNeXt's LayerScale of 1e-6, which `convnext_layer_scale` keeps and
+1, and ConvNeXt's LayerScale of 1e-6, which `ConvNeXt_layer_scale` keeps and
 the other three do without. Res2Net and MobileNetV2 (mmseg's, which takes
 strides) have the ResNets' recipe, ConvNeXt and Swin the ViT's.
 """
@@ -20,17 +20,17 @@ RESNET = '../resnet164/resnet164_plain_cifar10.py'
 VIT = '../vit/vit_plain_cifar10.py'
 # Recipe, channels of the last map, which is of 2 x 2, and backbone.
 NETWORKS = dict(
-    res2net=(RESNET, 768, dict(
+    Res2Net=(RESNET, 768, dict(
         type='StepRes2Net', depth=50, stem_channels=32, base_channels=24,
         base_width=10, strides=(1, 1, 2, 1), zero_init_residual=False)),
-    mobilenet=(RESNET, 240, dict(
+    MobileNetV2=(RESNET, 240, dict(
         type='mmseg.StepMobileNetV2', widen_factor=0.75,
         strides=(1, 1, 2, 2, 1, 1, 1))),
-    convnext=(VIT, 192, dict(
+    ConvNeXt=(VIT, 192, dict(
         type='StepConvNeXt', stem_patch_size=2, out_indices=(2, ),
         arch=dict(depths=[2, 4, 2], channels=[48, 96, 192]),
         gap_before_final_norm=False, layer_scale_init_value=0)),
-    swin=(VIT, 192, dict(
+    Swin=(VIT, 192, dict(
         type='StepSwinTransformer', img_size=16, patch_size=2,
         out_indices=(2, ), drop_path_rate=0.,
         arch=dict(embed_dims=48, depths=[2, 4, 2], num_heads=[2, 4, 8]),
@@ -49,14 +49,15 @@ methods = {
             'model.neck': dict(type='GlobalAveragePooling'),
             'model.head.in_channels': channels
         },
-        baseline=f'{network}_plain')
+        baseline=f'{network}_plain' if step else '')
     for network, (recipe, channels, backbone) in NETWORKS.items()
     for name, step in STEPS.items()
 }
-methods['convnext_layer_scale'] = dict(
-    methods['convnext_plain'],
+methods['ConvNeXt_layer_scale'] = dict(
+    methods['ConvNeXt_plain'],
+    baseline='ConvNeXt_plain',
     options={
-        **methods['convnext_plain']['options'],
+        **methods['ConvNeXt_plain']['options'],
         'model.backbone.layer_scale_init_value': 1e-6
     })
 del RESNET, VIT, NETWORKS, STEPS

@@ -94,6 +94,31 @@ def test_a_method_that_does_not_pool_is_compared_by_welch():
         '−2.50 (one run)')
 
 
+def test_what_each_network_gains():
+    """By Dunnett's of its own methods, whatever the others do."""
+    report = report_of(
+        [made_run(f'{network}_{step}', s, level + s + gain)
+         for network, level in (('a', 50.), ('b', 70.)) for s in range(4)
+         for step, gain in (('plain', 0), ('stepnet', 3), ('constant', s))],
+        **{f'{network}_{step}': dict(
+            baseline=f'{network}_plain' if step != 'plain' else '')
+           for network in 'ab' for step in ('plain', 'constant', 'stepnet')})
+    runs = [np.arange(4.), 2 * np.arange(4.), 3 + np.arange(4.)]
+    wanted = stats.dunnett(*runs[1:], control=runs[0],
+                           rng=0).confidence_interval()
+    found = cells(report.gains())
+    assert list(found) == ['a', 'b']
+    for row in found.values():
+        assert [numbers(row[f'{step}, gain'])
+                for step in ('constant', 'stepnet')] == [
+            pytest.approx([gain, low, high], abs=.006)
+            for gain, low, high in zip((1.5, 3.), *wanted)]
+        # 1.5 + 1.83 * 1.83 * sqrt(2 / 4), of 9 degrees of freedom
+        assert row['stepnet minus constant'].endswith('† (3.87)')
+    axes, = study_figures.gains_figure(report).axes
+    assert axes.lines[4].get_xdata().tolist() == [1.5, 2.5, 3.5, 4.5] * 2
+
+
 def test_runs_that_are_missing_or_diverged():
     """The tables of whole studies are the pages of docs/results, in CI."""
     report = report_of(

@@ -32,7 +32,7 @@ def label(method: str) -> str:
              for word in method.removeprefix(known).split('_')]
     text = ' '.join(f'0.{word[1:]}' if re.fullmatch(r'0\d+', word) else word
                     for word in words)
-    return NAMES.get(known, '') + re.sub(r'([a-z])(\d)', r'\1 \2', text)
+    return NAMES.get(known, '') + re.sub(r'([a-z])(\d+\b)', r'\1 \2', text)
 
 
 def looks(methods: Iterable[str]) -> dict[str, dict]:

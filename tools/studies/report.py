@@ -12,6 +12,7 @@ the command on it. In the READMEs and docs/results.md what lies between
 
 <!-- last epoch: STUDY[+STUDY] METHOD ... [less METHOD ...] -->
 <!-- mean step: STUDY[+STUDY] -->
+<!-- gains: STUDY[+STUDY] -->
 
 is a table.
 """
@@ -46,7 +47,7 @@ PAGES = ('README.md', 'README_zh-CN.md', 'docs/results.md')
 COMMAND = re.compile(
     r'^python tools/studies/report\.py (.*--out[ =].*)$', re.M)
 TABLE = re.compile(
-    r'(<!-- (last epoch|mean step): (\S+)(.*?)( less .*)? -->\n)'
+    r'(<!-- (last epoch|mean step|gains): (\S+)(.*?)( less .*)? -->\n)'
     r'(?:.*\n)*?(<!-- end -->)')
 WRITTEN = ('Written by `tools/studies/report.py` from the records of the '
            'runs; edits are lost.')
@@ -54,12 +55,17 @@ DIFFERENCES = '''\
 `{metric}` after the last epoch: mean ± standard deviation (n − 1) over n
 runs. Behind a difference stands its 95 % interval: Dunnett's, of one
 control and all methods of this page at once, with the standard deviation
-pooled over them ({pooled}). † Welch's, of the two methods alone and not
-corrected: where standard deviations do not pool, and beside a method's own
-baseline. In parentheses the bound of equivalence: a larger difference is
+pooled over them ({pooled}); beside an own baseline of several methods, of
+these. † Welch's, of the two methods alone and not corrected: where standard
+deviations do not pool, and beside an own baseline of one method. In
+parentheses the bound of equivalence: a larger difference is
 excluded by two one-sided t tests (5 %, the pooled standard deviation, each
 method alone). TNS and NSI: total neural stiffness and mean neural stiffness
 index by `{definition}` (`docs/stiffness.md`).'''
+GAINS = '''\
+By network: the gain over its plain one, by Dunnett's of the network's methods
+alone, and StepNet minus the constant with its bound of equivalence, by the
+standard deviation pooled over them.'''
 DISTURBED = 'on .*'
 LOST = '''\
 Accuracy lost by the disturbance, minus the loss of `{control}`; not corrected
@@ -126,6 +132,7 @@ def page_of(report: Report, commands: Sequence[str] = (),
             pooled=pooled_text(report),
             definition=next(iter(report.definitions), 'residual'))),
         report.results(report.baselines, whole=True),
+        *([lines(GAINS), report.gains()] if report.networks else []),
         *further_tables(report)]
     if report.compares_stiffness:  # of fewer methods: −1 to 1
         parts += ['## Stiffness and accuracy', lines(TAU),
@@ -276,8 +283,8 @@ def filled(comment: re.Match) -> str:
                    for name in studies.split('+')])
     rows, columns = methods.split(), controls.split()[1:]
     check_names(head.strip(), [*rows, *columns], report.methods)
-    table = (report.by_step() if kind == 'mean step'
-             else report.results(columns, rows))
+    table = (report.by_step() if kind == 'mean step' else report.gains()
+             if kind == 'gains' else report.results(columns, rows))
     return f'{head}\n{table}\n\n{end}'
 
 

@@ -2,6 +2,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from method_colors import COLORS, label, looks
 from study_tables import STEP, percent, test_column
@@ -25,6 +26,9 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
     for name, shown, draw, caption in (
             ('accuracy', len(report.frame), accuracy_figure,
              accuracy_caption(report)),
+            ('gains', bool(report.networks), gains_figure,
+             'The gain over the mean of the same network without a step: a '
+             'dot for each run, a bar at the mean'),
             ('steps', report.frame[STEP].round(1).nunique() > 4, steps_figure,
              'The last epoch over mean Δt: a dot for each run; a block '
              'without a step has Δt = 1; without networks whose norms damp f '
@@ -103,6 +107,31 @@ def accuracy_figure(report):
     panels[0].set_title(title(report))
     metric = report.metric if column == 'last' else column
     panels[-1].set_xlabel(METRICS.get(metric, metric))
+    return figure
+
+
+def gains_figure(report):
+    """What every run gains over the mean of its network's plain ones."""
+    networks = report.networks
+    figure = style.new_figure(7, 1.8 + .8 * len(networks))
+    axes = figure.subplots()
+    own = looks(dict.fromkeys(
+        step for names in networks.values() for step in names))
+    places = dict(zip(own, np.linspace(-.3, .3, len(own))))
+    for step, place in places.items():
+        gains = pd.DataFrame([
+            (gain, y + place) for y, names in enumerate(networks.values())
+            for gain in report.last(names.get(step, ''))
+            - report.last(names['plain']).mean()], columns=['gain', 'y'])
+        axes.plot(gains.gain, gains.y, linestyle='', alpha=.7, **own[step])
+        means = gains.groupby('y').gain.mean()
+        axes.plot(means, means.index, '|', color=style.INK, markersize=13,
+                  markeredgewidth=2)
+    axes.axvline(0, zorder=1, linestyle='--', color=own['plain']['color'])
+    axes.set(yticks=range(len(networks)), yticklabels=networks,
+             ylim=(len(networks) - .4, -.6), title=title(report),
+             xlabel='gain over plain, points')
+    style.legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 

@@ -74,19 +74,26 @@ class Report:
         self.pooled = by_method(self.frame[self.frame.pooled])
         self.definitions = list(dict.fromkeys(
             name for r in self.records for name in r.stiffness))
+        #: Own baseline -> the methods that have it.
+        self.families: dict[str, list[str]] = {}
+        for name, method in self.methods.items():
+            if method.baseline in self.methods:
+                self.families.setdefault(method.baseline, []).append(name)
 
     def last(self, method: str, column: str = 'last') -> pd.Series:
         """The last epoch of a method's runs, or another column of them."""
         return self.frame.loc[self.frame.method == method, column].dropna()
 
-    def differences(self, control: str, column: str = 'last'
-                    ) -> dict[str, str]:
-        """Each method less a control, with its interval."""
+    def differences(self, control: str, column: str = 'last',
+                    family: Sequence[str] = ()) -> dict[str, str]:
+        """Each method, or some, less a control, with its interval."""
         found = {name: welch(self.last(name, column),
                              self.last(control, column))
-                 for name in self.methods if name != control}
+                 for name in family or self.methods if name != control}
+        if len(family) == 1:
+            return found
         pooled = {name: runs.dropna() for name, runs in self.pooled[column]
-                  if runs.notna().any()}
+                  if runs.notna().any() and name in {*found, control}}
         if control in pooled and 1 < len(pooled) < sum(
                 map(len, pooled.values())):
             base = pooled.pop(control)
@@ -114,13 +121,44 @@ class Report:
                 ('Above', above), ('Below', below),
                 ('No significant difference to', same)) if names)
 
-    def _bound(self, name: str, control: str, column: str) -> str:
+    def _bound(self, name: str, control: str, column: str = 'last',
+               family: Sequence[str] = ()) -> str:
         if not {name, control} <= {*self.pooled.groups}:
             return ''
+        frame = self.frame[self.frame.pooled & self.frame.method.isin(
+            family or [*self.methods])]
         bound = equal_to_within(self.last(name, column),
                                 self.last(control, column),
-                                *pooled_sd(self.pooled[column]))
+                                *pooled_sd(by_method(frame)[column]))
         return f' ({bound:.2f})'
+
+    @property
+    def networks(self) -> dict[str, dict[str, str]]:
+        """Network -> step -> method, of NETWORK_plain and those that have it
+        as their baseline; {} if there is one network only.
+        """
+        found = {base.removesuffix('_plain'): [base, *family]
+                 for base, family in self.families.items()
+                 if base.endswith('_plain') and len(family) > 1}
+        return {network: {name.removeprefix(f'{network}_'): name
+                          for name in names}
+                for network, names in found.items() if len(found) > 1}
+
+    def gains(self) -> str:
+        """What the steps of each network gain over its plain one."""
+        rows = {}
+        for network, names in self.networks.items():
+            plain, *family = names.values()
+            found = self.differences(plain, family=family)
+            rows[network] = {'plain': self.level(plain), **{
+                f'{step}, gain': found[names[step]]
+                for step in names if step != 'plain'}}
+            if {'constant', 'stepnet'} <= {*names}:
+                pair = names['stepnet'], names['constant']
+                rows[network]['stepnet minus constant'] = welch(
+                    *map(self.last, pair)) + self._bound(
+                        *pair, family=[plain, *family])
+        return markdown(pd.DataFrame(rows).T.rename_axis('network'))
 
     def results(self, controls: Sequence[str], methods: Iterable[str] = (),
                 column: str = 'last', whole: bool = False) -> str:
@@ -137,11 +175,11 @@ class Report:
             if len(self.last(control, column)):
                 table[f'minus `{control}`'] = pd.Series(
                     self.differences(control, column))
-        if own := {name: f'`{base}`: ' + welch(
-                self.last(name, column), self.last(base, column))
-                   for name in table.index
-                   if (base := self.methods[name].baseline) in self.methods
-                   and base not in controls and len(self.last(name, column))}:
+        if own := {name: f'`{base}`: {text}'
+                   for base, family in self.families.items()
+                   for name, text in self.differences(
+                       base, column, family).items()
+                   if text and base not in controls and name in table.index}:
             table['minus its own baseline'] = pd.Series(own)
         if whole:
             table = table.join(self.spreads(
@@ -165,7 +203,8 @@ class Report:
         frame = self.of_one_recipe()
         measured = frame.filter(like='mean TNS').notna().any(axis=1)
         return (frame.method[measured].nunique() > 4
-                and not any(map(self.missing, self.methods)))
+                and not any(map(self.missing, self.methods))
+                and not self.networks)
 
     @staticmethod
     def measures(definitions: Iterable[str]) -> list[str]:
