@@ -47,6 +47,7 @@ USED = {
     'tests/steps/test_pooling.py': ['_BatchNorm'],
     'tests/test_registration.py': ['_imported', '_locations', '_module_dict'],
     'tests/tools/test_interrupts.py': ['_run_exitfuncs'],
+    'tests/utils/test_direct_calls.py': ['_parameters'],
     'tests/tools/test_to_stepnet.py': ['_is_lazy_import'],
 }
 #: Modules, documented functions, and names that are set by other means.

@@ -1,6 +1,6 @@
 """Blocks and backbones, one thin binding module per library.
 
-May import: attention, ops, residual, steps.
+May import: attention, ops, residual, steps, utils.
 """
 from .any_network import AnyStepBackbone, add_steps, step_backbone
 from .backbone import StepBackbone, StepOwner

@@ -25,6 +25,7 @@ from torch.fx import Proxy
 
 from ..ops import is_compiling
 from ..steps.base import StepSize
+from ..utils.direct_calls import convolve, normalize
 from .fusion import can_fuse, normalize_over, run_tail
 
 
@@ -69,6 +70,7 @@ class StepBlock(PretrainedStart):
     next_needs_mean = False
     # The library's:
     with_cp: bool
+    with_plugins = False  # mmpretrain's blocks do not say so
     downsample: nn.Module | None
     relu: nn.Module
     drop_path: nn.Module  # mmpretrain's blocks alone have one
@@ -81,7 +83,7 @@ class StepBlock(PretrainedStart):
     def forward(self, x: Tensor) -> Tensor:
         """x_t -> x_{t+1}: (N, C, H, W) -> (N, C', H', W')."""
         # Once, so that a checkpointed block runs again as it ran before.
-        fused = can_fuse(self) and not isinstance(x, Proxy)
+        fused = not isinstance(x, Proxy) and can_fuse(self, x)
         advance = self._advance_fused if fused else self._advance
         if self.with_cp and x.requires_grad:
             return cp.checkpoint(advance, x, use_reentrant=False)
@@ -117,11 +119,12 @@ class StepBlock(PretrainedStart):
             identity (Tensor): x_t in the shape of f, (N, C', H', W').
             residual (Tensor): f; written over where there is no step.
         """
-        if self.step is not None:
-            residual = self.step(identity, residual)
-        if hasattr(self, 'drop_path'):
-            residual = self.drop_path(residual)
-        if self.step is None:  # in place, for no step can have kept f
+        step, drop_path = self.step, self._modules.get('drop_path')
+        if step is not None:
+            residual = step(identity, residual)
+        if drop_path is not None:
+            residual = drop_path(residual)
+        if step is None:  # in place, for no step can have kept f
             return self.activate(residual.add_(identity))
         return self.activate(residual + identity)
 
@@ -139,32 +142,31 @@ class StepBlock(PretrainedStart):
 
     def _convolve(self, x: Tensor) -> Tensor:
         """Up to the last convolution's output."""
-        return self._convolve_by(lambda norm, conv, z: norm(z), x)
+        return self._convolve_by(None, x)
 
-    def _convolve_by(self, normalize: Callable, x: Tensor) -> Tensor:
+    def _convolve_by(self, over: Callable | None, x: Tensor) -> Tensor:
         for i in range(1, self.num_convs):
-            conv = getattr(self, f'conv{i}')
-            x = normalize(getattr(self, f'norm{i}'), conv, conv(x))
+            conv = self._modules[f'conv{i}']
+            norm, z = getattr(self, f'norm{i}'), convolve(conv, x)
+            x = over(norm, conv, z) if over else normalize(norm, z)
             x = self._plug_in(i, self.relu(x))
-        return self.last_conv(x)
+        return convolve(self.last_conv, x)
 
     def complete(self, z: Tensor) -> Tensor:
         """From the last convolution's output z to f: norm and plugins."""
-        return self._plug_in(self.num_convs, self.last_norm(z))
+        return self._plug_in(self.num_convs, normalize(self.last_norm, z))
 
     def _plug_in(self, i: int, x: Tensor) -> Tensor:
-        names = self._plugins(i)
+        names = self._plugins(i) if self.with_plugins else ()
         return self.forward_plugin(x, names) if names else x
 
     def _plugins(self, i: int) -> list[str]:
-        if not getattr(self, 'with_plugins', False):
-            return []
         return getattr(self, f'after_conv{i}_plugin_names')
 
     @property
     def plugins_at_end(self) -> list[str]:
         """Names of the plugins behind the last norm."""
-        return self._plugins(self.num_convs)
+        return self._plugins(self.num_convs) if self.with_plugins else []
 
     @property
     def last_conv(self) -> nn.Module:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as torch_module
 
 from ..ops import (
     Norm,
@@ -24,33 +23,37 @@ from ..ops import (
     is_exporting,
     take_attached_mean,
 )
+from ..ops.residual_tail import is_large
 from ..steps.base import StepSize
 from ..steps.pooling import AffineMap, BuiltMap
+from ..utils.direct_calls import has_global_hooks, normalize
 
 if TYPE_CHECKING:
     from .blocks import StepBlock
 
 
-def can_fuse(block: 'StepBlock') -> bool:
+def can_fuse(block: 'StepBlock', x: Tensor) -> bool:
     """Whether the fused tail can stand for the block's modules.
 
     These are a BatchNorm, a step that pools only and a ReLU, with nothing
     between them and no hook on them but such as read a :class:`PooledMap`
     (attribute ``reads_pooled``), under a compiler none at all. True too where
-    there is no step; never in pre-activation, where no norm is last.
+    there is no step; never in pre-activation, where no norm is last. Maps
+    are as large as x at most: with small ones the modules are as fast.
     """
     # A graph shows the modules; engines fold BatchNorms themselves.
-    if not block.fused or is_exporting() or torch.jit.is_tracing():
+    if not block.fused or torch.jit.is_tracing() or (
+            is_exporting() if is_compiling() else not is_large(x)):
         return False
     norm, step = block.last_norm, block.step
-    drop_path = getattr(block, 'drop_path', None)
+    drop_path = block._modules.get('drop_path')
     replaced = [module for module in (norm, step, block.relu, drop_path)
                 if module is not None]
     return (getattr(step, 'pools_only', step is None)
             and type(norm) is nn.BatchNorm2d
             and type(block.relu) is nn.ReLU
             and isinstance(drop_path, (nn.Identity, type(None)))
-            and not block.plugins_at_end and not _has_global_hooks()
+            and not block.plugins_at_end and not has_global_hooks()
             and not any(map(_is_hooked, replaced)))
 
 
@@ -59,10 +62,7 @@ def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     step = block.step
     if step is None or not _fits(block.last_norm, z, identity):
         y = block.end(identity, block.complete(z))
-    elif z.device.type == 'cpu' and not (
-            torch.is_grad_enabled() or is_compiling()):
-        # There torch's own operators are as fast, and fewer small ones are
-        # left around them.
+    elif writes_over(z):
         y = _run_over_maps(block, step, z, identity)
     else:
         y = _run_by_moments(block.last_norm, step, z, identity)
@@ -88,17 +88,21 @@ def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
         identity, z, step_size.to(z.dtype), out=z).relu_()
 
 
-def normalize_over(norm: nn.Module, conv: nn.Module, z: Tensor) -> Tensor:
-    """norm(z) of z = conv(x); over z in inference on a CPU, if nobody holds z.
+def writes_over(z: Tensor) -> bool:
+    """Whether large maps are written over: in inference on a CPU.
 
-    Large maps are expensive to allocate.
+    There they are expensive to allocate.
     """
+    return (z.device.type == 'cpu' and not torch.is_grad_enabled()
+            and not is_compiling() and ResidualTail.supports(z, z))
+
+
+def normalize_over(norm: Any, conv: nn.Module, z: Tensor) -> Tensor:
+    """norm(z) of z = conv(x), over z where nobody holds it."""
     running = _running(norm) if type(norm) is nn.BatchNorm2d else None
-    if (running is None or z.device.type != 'cpu' or torch.is_grad_enabled()
-            or is_compiling() or type(conv) is not nn.Conv2d
-            or _is_hooked(conv) or _is_hooked(norm)
-            or not ResidualTail.supports(z, z)):
-        return norm(z)
+    if (running is None or type(conv) is not nn.Conv2d or not writes_over(z)
+            or _is_hooked(conv) or _is_hooked(norm)):
+        return normalize(norm, z)
     unused = running[0].new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
         z, norm.weight, norm.bias, *running, False, 0., norm.eps,
@@ -114,13 +118,6 @@ def _run_by_moments(norm: Any, step: StepSize, z: Tensor,
     _, step_size = step(
         BuiltMap(identity, tail.moments.identity_mean), AffineMap(tail))
     return tail.output(step_size)
-
-
-def _has_global_hooks() -> bool:
-    return bool(torch_module._global_forward_hooks
-                or torch_module._global_forward_pre_hooks
-                or torch_module._global_backward_hooks
-                or torch_module._global_backward_pre_hooks)
 
 
 def _is_hooked(module: nn.Module) -> bool:

@@ -20,17 +20,17 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 
-from ..utils.compilation import is_compiling
+from ..utils.compilation import is_compiling, is_transforming
 from ..utils.precision import float32_or_wider
 from . import tail_cpu, tail_reference
 from .tail_check import formats_on, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
-#: Elements of a map from which on the kernels are used; on a CPU this counts
-#: with gradients only. The host takes longer over a fused block than over the
-#: modules, on a GPU by 0.8 ms (docs/performance.md; step_cost.py --least).
+#: Elements of a map from which on the kernels are used. The host takes longer
+#: over a fused block than over the modules, on a GPU by 0.8 ms
+#: (docs/performance.md; step_cost.py --least).
 LEAST = dict(cpu=2**18, cuda=2**25)
 
 
@@ -72,14 +72,11 @@ class ResidualTail:
         operators, nor under ``torch.func`` and forward-mode differentiation,
         nor for subclasses of tensors.
         """
-        if z.shape != x.shape or z.dtype != x.dtype or z.numel() == 0:
-            return False
         if is_compiling():
-            return True
-        return (type(z) is type(x) is Tensor and z.device == x.device
-                and z.stride() == x.stride() and not torch.jit.is_tracing()
-                and forward_ad._current_level < 0
-                and not torch._C._are_functorch_transforms_active()
+            return z.shape == x.shape and z.dtype == x.dtype and z.numel() > 0
+        return (is_large(z) and z.shape == x.shape and z.dtype == x.dtype
+                and type(z) is type(x) is Tensor and z.device == x.device
+                and z.stride() == x.stride() and not is_transforming()
                 and _kernels_for(z) is not None)
 
     def output(self, step_size: Tensor) -> Tensor:
@@ -125,14 +122,17 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
     """The module of the fastest kernels for a map; None where the modules are
     as fast, or where there are none.
     """
-    device = z.device.type
-    if device not in LEAST or z.numel() < LEAST[device] and (
-            device == 'cuda' or torch.is_grad_enabled()):
+    if not is_large(z):
         return None
-    for memory_format in formats_on(device):
+    for memory_format in formats_on(z.device.type):
         if z.is_contiguous(memory_format=memory_format):
             return usable_kernels(z.device, z.dtype, memory_format)
     return None
+
+
+def is_large(z: Tensor) -> bool:
+    """Whether a map has as many elements as pay on its device."""
+    return 0 != z.numel() >= LEAST.get(z.device.type, torch.inf)
 
 
 class _Measure(Function):

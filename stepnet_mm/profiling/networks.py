@@ -160,12 +160,15 @@ def interleave(clocks: Mapping[Name, Callable[[], float]], rounds: int,
     """Seconds of each round after the warm-up, by name.
 
     All clocks run in turn in every round, so that a drift of the machine hits
-    all alike. The warm-up is for caches, thread pools and cuDNN's choices.
+    all alike, and another one is the first in each. The warm-up is for
+    caches, thread pools and cuDNN's choices.
     """
     times: dict[Name, list[float]] = {name: [] for name in clocks}
+    order = [*clocks]
     for i in range(warm_up + rounds):
-        for name, clock in clocks.items():
-            seconds = clock()
+        order.append(order.pop(0))
+        for name in order:
+            seconds = clocks[name]()
             if i >= warm_up:
                 times[name].append(seconds)
     return times

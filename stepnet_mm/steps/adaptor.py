@@ -120,11 +120,11 @@ class StepAdaptor(ChosenStart):
 
     def _mix(self, pooled: list[Tensor]) -> Tensor:
         """The group convolution: 1 or 2 x (N, C, 1, 1) -> (N, C, 1, 1)."""
-        weights = self.conv_weight.unbind(1)
-        mixed = weights[0].view(-1, 1, 1) * pooled[0]
+        weights = self.conv_weight.view(-1, len(pooled), 1, 1).unbind(1)
+        mixed = weights[0] * pooled[0]
         if len(pooled) == 1:
             return mixed
-        return torch.addcmul(mixed, weights[1].view(-1, 1, 1), pooled[1])
+        return torch.addcmul(mixed, weights[1], pooled[1])
 
     def _gate(self, logits: Tensor) -> Tensor:
         """(N, C, 1, 1) -> (N, C, 1, 1), in (0, max_step)."""

@@ -84,7 +84,9 @@ class StepSize(nn.Module):
             values: Any = residual if isinstance(
                 residual, Tensor) else getattr(residual, 'values', residual)
             return Product(values, step_size)
-        return residual * step_size.to(residual.dtype)
+        if step_size.dtype is not residual.dtype:
+            step_size = step_size.to(residual.dtype)
+        return residual * step_size
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt for x_t and f, 4-D, broadcastable to (N, C, H, W)."""

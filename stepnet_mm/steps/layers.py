@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ..utils.direct_calls import normalize
 from ..utils.user_code import functions_in
 
 
@@ -31,8 +32,9 @@ class Excitation(nn.Sequential):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits, in the dtype of the layers."""
-        z = in_dtype_of(self[0], z.flatten(1))
-        return super().forward(z)[:, :, None, None]
+        down, relu, up = self
+        z = in_dtype_of(down, z.flatten(1))
+        return up(relu(down(z)))[:, :, None, None]
 
 
 class InstanceEnhancement(nn.Module):
@@ -111,7 +113,7 @@ def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
         return norm(x)
     alone = norm.training and x.numel() == x.size(1)
     if not alone or not isinstance(norm, _BatchNorm) or _is_synchronised(norm):
-        return norm(x)
+        return normalize(norm, x)
     _warn_alone()
     return F.batch_norm(x, norm.running_mean, norm.running_var,
                         norm.weight, norm.bias, False, 0., norm.eps)
@@ -122,9 +124,10 @@ def in_dtype_of(layer: nn.Module, x: Tensor) -> Tensor:
 
     As it is where there are none: an nn.Identity, a quantised layer.
     """
-    for parameter in layer.parameters():
-        return x.to(parameter.dtype)
-    return x
+    weight = getattr(layer, 'weight', None)
+    if not isinstance(weight, Tensor) or weight.dtype is x.dtype:
+        return x
+    return x.to(weight.dtype)
 
 
 def _is_synchronised(norm: nn.Module) -> bool:

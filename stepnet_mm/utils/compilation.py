@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 import torch
+from torch.autograd import forward_ad
 
 is_compiling = getattr(torch.compiler, 'is_compiling', None) or (
     torch._utils.is_compiling)
@@ -21,6 +22,12 @@ def is_exporting() -> bool:
     Dynamo takes torch.compiler.is_exporting() for True (torch 2.11).
     """
     return is_compiling() and not is_dynamo_compiling()
+
+
+def is_transforming() -> bool:
+    """Whether torch.jit traces, or torch.func or forward-mode AD works."""
+    return (torch.jit.is_tracing() or forward_ad._current_level >= 0
+            or torch._C._are_functorch_transforms_active())
 
 
 def uncompiled(function: Callable) -> Callable:

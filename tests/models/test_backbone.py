@@ -123,5 +123,5 @@ def test_the_table_of_norms(models, backbone, step_norm, fused):
     net = build(models, **backbone)
     net.train()
     assert {type(step.norm).__name__ for step in net.steps()} == {step_norm}
-    assert can_fuse(net.layer1[0]) == fused
+    assert can_fuse(net.layer1[0], torch.zeros(1)) == fused
     assert len(net(torch.randn(2, 3, 32, 32))) == 4

@@ -6,6 +6,8 @@ import pytest
 import torch
 from fresh import printed_by
 
+from stepnet_mm.ops import residual_tail
+
 
 def print_sum(path):
     net, x = pickle.loads(Path(path).read_bytes())
@@ -21,7 +23,9 @@ def print_sum(path):
     ('mmpretrain', dict(type='StepVisionTransformer', img_size=32, arch=dict(
         embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=48)))],
     indirect=['models'])
-def test_another_process(models, cfg, tmp_path, capsys):
+def test_another_process(models, cfg, tmp_path, capsys, monkeypatch):
+    # As the other process has it.
+    monkeypatch.setitem(residual_tail.LEAST, 'cpu', 2**18)
     net, path = models.build(cfg), tmp_path / 'net.pkl'
     net.eval()
     path.write_bytes(pickle.dumps((net, torch.randn(1, 3, 32, 32))))

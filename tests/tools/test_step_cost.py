@@ -44,4 +44,4 @@ def test_saved_bytes_by_hand():
 def test_the_rounds_that_count_are_the_last():
     clock = iter(range(10)).__next__
     assert interleave(dict(a=clock, b=clock), rounds=2, warm_up=1) == dict(
-        a=[2, 4], b=[3, 5])
+        a=[2, 5], b=[3, 4])

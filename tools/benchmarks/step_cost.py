@@ -9,10 +9,14 @@ python tools/benchmarks/step_cost.py --cifar --depth 56 --edge 32 \
   --batch-size 128
 python tools/benchmarks/step_cost.py --detector --networks plain stepnet \
   --edge 512 --batch-size 2
+python tools/benchmarks/step_cost.py --host              # or --host ConvNeXt
 
 Every round runs all variants in turn; the first rounds are not counted.
 Training is forward and backward, the loss a sum (with --detector, the
-detector's losses); inference runs in eval mode. The CSV has one row for each
+detector's losses); inference runs in eval mode. With --host the maps are so
+small that only the host's time is left, as where a GPU waits for it: one
+thread, and each network runs twice in a row, of which the second counts. The
+CSV has one row for each
 network, mode and phase. Saved bytes are the storages that autograd keeps for
 the backward pass, parameters and buffers left out. The peak, of a GPU alone,
 is above the memory in use before.
@@ -43,6 +47,9 @@ NETWORKS = {
     'se_timm': 'seresnet',
     'se': dict(type=STEP, step='SEAttention'),
     'se_unfused': dict(type=STEP, step='SEAttention', fused=False),
+    'se_identity': dict(type=STEP, step='SEAttention',
+                        step_blocks='identity'),
+    'constant': dict(type=STEP, step='ConstantStep'),
     'eca': dict(type=STEP, step='ECAAttention'),
     'cbam': dict(type=STEP, step='CBAMAttention'),
     'stepnet': dict(type=STEP),
@@ -50,6 +57,14 @@ NETWORKS = {
 }
 #: Of other libraries.
 OTHERS = 'se_mmpretrain', 'se_timm'
+#: Of few channels, for --host; StepResNet's mm class and arguments.
+SMALL = {
+    'ResNet': dict(depth=50, base_channels=4, stem_channels=4),
+    'ConvNeXt': dict(arch=dict(
+        depths=[3, 3, 9, 3], channels=[16, 16, 32, 32])),
+    'SwinTransformer': dict(img_size=32, window_size=2, arch=dict(
+        embed_dims=16, depths=[2, 2, 6, 2], num_heads=[1, 2, 4, 8])),
+}
 DTYPES = dict(fp32=None, bf16=torch.bfloat16, fp16=torch.float16)
 LAYOUTS = dict(contiguous=torch.contiguous_format,
                channels_last=torch.channels_last)
@@ -85,6 +100,9 @@ def parse_args():
     parser.add_argument('--least', type=int, metavar='ELEMENTS',
                         help='of a map that is fused, eager and with '
                         'gradients; default: the package\'s')
+    parser.add_argument('--host', nargs='?', const='ResNet',
+                        choices=list(SMALL), help='one of few channels, at '
+                        '32 px and batch 2, 35 rounds (default: ResNet)')
     parser.add_argument('--cifar', action='store_true',
                         help='bottleneck ResNets for CIFAR, --depth 9n + 2')
     parser.add_argument(
@@ -92,6 +110,12 @@ def parse_args():
         help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
     foreign = OTHERS if args.detector or args.cifar else ()
+    if args.host:
+        parser.set_defaults(edge=32, batch_size=2, rounds=35, networks=[
+            *['plain', 'stepnet', 'constant', 'se_identity'],
+            *['se_mmpretrain'] * (args.host == 'ResNet')])
+        args = parser.parse_args()
+        torch.set_num_threads(1)
     args.networks = [*dict.fromkeys(['plain', *(args.networks or (
         name for name in NETWORKS if name not in foreign))])]
     if args.detector:
@@ -138,6 +162,9 @@ def build_backbone(name, args):
         import timm
         model = timm.create_model(f'{network}{args.depth}',
                                   num_classes=0, global_pool='')
+    elif args.host:
+        kind = network['type'].replace('ResNet', args.host)
+        model = MODELS.build(dict(network, **SMALL[args.host], type=kind))
     else:
         model = MODELS.build(dict(network, depth=args.depth))
     torch.manual_seed(0)
@@ -170,9 +197,14 @@ def build_detector(name, args):
 
 def rows_of(phase, networks, args):
     """A row for each network and mode; ratios by round, then their median."""
+    def seconds(network):
+        if args.host:
+            network.seconds(phase)
+        return network.seconds(phase)
+
     times = profiling.interleave(
-        {key: partial(network.seconds, phase)
-         for key, network in networks.items()}, args.rounds, args.warm_up)
+        {key: partial(seconds, network) for key, network in networks.items()},
+        args.rounds, args.warm_up)
     for (name, mode), taken in times.items():
         q1, middle, q3 = quantiles(taken, n=4)
         row = dict(
@@ -202,7 +234,8 @@ def stem_of(args):
         device = f'{platform.machine()}-{torch.get_num_threads()}threads'
     version = torch.__version__.partition('+')[0]
     return '-'.join([
-        'step_cost' + ('_detector' if args.detector else
+        'step_cost' + (f'_host_{args.host}' if args.host else
+                       '_detector' if args.detector else
                        '_cifar' if args.cifar else ''),
         device.replace(' ', '_'), f'torch{version}', args.precision,
         args.layout])
