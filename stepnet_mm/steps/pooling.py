@@ -16,7 +16,8 @@ from ..utils.precision import float32_or_wider
 
 def global_mean(x: 'Tensor | PooledMap') -> Tensor:
     """GAP in float32 or wider: (N, C, H, W) -> (N, C, 1, 1)."""
-    return x.mean if isinstance(x, PooledMap) else _mean(x)
+    pooled: Any = x
+    return pooled.mean if isinstance(x, PooledMap) else _mean(pooled)
 
 
 def global_max(x: Tensor) -> Tensor:
