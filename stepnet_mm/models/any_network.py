@@ -65,11 +65,11 @@ class SteppedBlock(PretrainedStart):
         if self.place.child is None:
             output = run(*args, **kwargs)
             return with_first(output, self._moved(x, first_tensor(output)))
-        self._state = state = [x]
+        state = vars(self)['_state'] = [x]  # not by nn.Module's slow way
         try:
             output = run(*args, **kwargs)
         finally:  # a checkpointed one ends as soon as it can
-            self._state = None
+            vars(self)['_state'] = None
         if len(state) != 2:
             raise RuntimeError(
                 f'{type(self).__name__}: expected {self.place.child} once in '
@@ -118,8 +118,10 @@ class SteppedBlock(PretrainedStart):
             state.append(None)
             if self.place.takes:
                 f = first_tensor([*args, *kwargs.values()])
-                args, kwargs = with_first(
-                    (args, kwargs), self._scaled(state[0], f))
+                scaled = self._scaled(state[0], f)
+                if args and args[0] is f:
+                    return child(scaled, *args[1:], **kwargs)
+                args, kwargs = with_first((args, kwargs), scaled)
                 return child(*args, **kwargs)
             output = child(*args, **kwargs)
             return with_first(

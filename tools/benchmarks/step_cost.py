@@ -62,7 +62,7 @@ SMALL = {
     'ResNet': dict(depth=50, base_channels=4, stem_channels=4),
     'ConvNeXt': dict(arch=dict(
         depths=[3, 3, 9, 3], channels=[16, 16, 32, 32])),
-    'SwinTransformer': dict(img_size=32, window_size=2, arch=dict(
+    'SwinTransformer': dict(img_size=32, window_size=1, arch=dict(
         embed_dims=16, depths=[2, 2, 6, 2], num_heads=[1, 2, 4, 8])),
 }
 DTYPES = dict(fp32=None, bf16=torch.bfloat16, fp16=torch.float16)
