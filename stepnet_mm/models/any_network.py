@@ -70,7 +70,8 @@ class SteppedBlock(PretrainedStart):
             output = run(*args, **kwargs)
         finally:  # a checkpointed one ends as soon as it can
             vars(self)['_state'] = None
-        if len(state) != 2:
+        skipped = len(state) == 1 and first_tensor(output) is x
+        if len(state) != 2 and not skipped:
             raise RuntimeError(
                 f'{type(self).__name__}: expected {self.place.child} once in '
                 f'a forward, got {len(state) - 1} calls, so f is not known; '
@@ -110,24 +111,35 @@ class SteppedBlock(PretrainedStart):
 
     def _in_place_of(self, child):
         """What the forward finds under the child's name."""
-        state = self._state
-        if state is None:
-            return child
+        return child if self._state is None else _InPlaceOf(child, self)
 
-        def give(*args, **kwargs):
-            state.append(None)
-            if self.place.takes:
-                f = first_tensor([*args, *kwargs.values()])
-                scaled = self._scaled(state[0], f)
-                if args and args[0] is f:
-                    return child(scaled, *args[1:], **kwargs)
-                args, kwargs = with_first((args, kwargs), scaled)
-                return child(*args, **kwargs)
-            output = child(*args, **kwargs)
-            return with_first(
-                output, self._scaled(state[0], first_tensor(output)))
+    def _through(self, child, args: tuple, kwargs: dict):
+        """What a child gives, with f ⊗ Δt in the place of f."""
+        state: Any = self._state
+        state.append(None)
+        if self.place.takes:
+            f = first_tensor([*args, *kwargs.values()])
+            scaled = self._scaled(state[0], f)
+            if args and args[0] is f:
+                return child(scaled, *args[1:], **kwargs)
+            args, kwargs = with_first((args, kwargs), scaled)
+            return child(*args, **kwargs)
+        output = child(*args, **kwargs)
+        return with_first(
+            output, self._scaled(state[0], first_tensor(output)))
 
-        return give
+
+class _InPlaceOf:
+    """A child with a step; the child itself to all who only read it."""
+
+    def __init__(self, child, block):
+        self.child, self.block = child, block
+
+    def __call__(self, *args, **kwargs):
+        return self.block._through(self.child, args, kwargs)
+
+    def __getattr__(self, name: str):
+        return getattr(self.child, name)
 
 
 # One node each of a graph that torch.fx traces, for they read dtypes.
@@ -156,6 +168,9 @@ def _stepped_class(block: Any, child: str | None) -> Any:
     if child is not None:
         names[child] = property(
             lambda self: self._in_place_of(self._modules[child]))
+    if issubclass(block, nn.Sequential):  # which runs all that it holds
+        names['__iter__'] = lambda self: (
+            child for key, child in self._modules.items() if key != 'step')
     if hasattr(block, 'rfp_forward'):  # DetectoRS calls both
         names['rfp_forward'] = lambda self, *args: self._stepped(
             functools.partial(block.rfp_forward, self), *args)
@@ -173,8 +188,8 @@ def _new_block(block: Any, child: str | None):
     return cls.__new__(cls)
 
 
-def _put_step(block: Any, name: str, place: Place, cfg) -> StepSize:
-    """Give a block a step; its class becomes a subclass of its own.
+def _build_step(block: Any, name: str, place: Place, cfg) -> StepSize:
+    """A step for a block.
 
     Raises:
         ValueError: if the step does not fit the block's layout.
@@ -182,12 +197,22 @@ def _put_step(block: Any, name: str, place: Place, cfg) -> StepSize:
     if place.axis is None:
         raise ValueError(f'{name}: expected a block whose axis of channels '
                          'is that of a layer in it, got none that is')
+    taken = [key for key in ('step', 'place') if hasattr(block, key)]
+    for key in [*taken, *{'forward'} & {*vars(block)}]:
+        raise ValueError(
+            f'{name}: expected a block that leaves {key!r} to its step, got '
+            'one that sets it; change its class instead, or rename it')
     step = build_step(cfg, place.channels)
     if step.needs_space and len(place.shape) != 3:
         raise ValueError(
             f'backbone.step.type: expected one that needs no height and '
             f'width, which the tokens of {name} lack, got '
             f'{type(step).__name__}; choose another, such as SEAttention')
+    return step
+
+
+def _put_step(block: Any, place: Place, step: StepSize) -> None:
+    """Give a block a step; its class becomes a subclass of its own."""
     names, first = zip(*block.named_parameters())
     kind: Any = type(block)
     block.residual_weight = names[0]
@@ -195,7 +220,6 @@ def _put_step(block: Any, name: str, place: Place, cfg) -> StepSize:
     block.place, block.step = place, step.to(first[0].device)
     if getattr(block, 'with_cp', False) is True:
         block.with_cp, block.recomputed = False, True
-    return step
 
 
 class AnyStepBackbone(StepOwner):
@@ -368,11 +392,11 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
 
 
 def _put_steps(model, names, found: Trace, cfg) -> None:
-    training = model.training
-    for name in names:
-        step = _put_step(model.get_submodule(name), name, found.blocks[name],
-                         cfg)
-        step.train(training)
+    places = [(model.get_submodule(name), name, found.blocks[name])
+              for name in names]
+    steps = [_build_step(*place, cfg) for place in places]
+    for (block, _, place), step in zip(places, steps):
+        _put_step(block, place, step.train(model.training))
 
 
 def _all_stages(model, found: Trace) -> list[list[str]]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -181,17 +182,17 @@ def _call_with_images(edge: int, channels: int, model, device):
 
 def _ghost(model: nn.Module, device: str | None) -> nn.Module:
     """A copy in eval mode; on meta one without numbers."""
-    tensors = [*model.parameters(), *model.buffers()]
+    tensors = chain(model.parameters(), model.buffers(), (
+        value for module in model.modules() for value in vars(module).values()
+        if isinstance(value, Tensor)))
     memo = {} if device is None else {
         id(t): nn.Parameter(t.detach().to(device), t.requires_grad)
-        if isinstance(t, nn.Parameter) else t.to(device) for t in tensors}
+        if isinstance(t, nn.Parameter) else t.detach().to(device)
+        for t in tensors}
     ghost = copy.deepcopy(model, memo)
     _strip(ghost)
     parts: list[Any] = [*ghost.modules()]
     for module in parts:
-        for name, value in vars(module).items():
-            if device is not None and isinstance(value, Tensor):
-                vars(module)[name] = value.to(device)
         if _is_function(vars(module).get('forward')):
             del module.forward
         if device and isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -237,6 +238,7 @@ class _Call:
     start: Any = None
     shape: tuple = ()
     output_shape: tuple = ()
+    changed: bool = False  # its input, in place
 
 
 class _Watch:
@@ -266,11 +268,13 @@ class _Watch:
         call.start = marked.grad_fn
         return with_first((args, kwargs), marked)
 
-    def end(self, name, module, args, output):
+    def end(self, name, module, args, kwargs, output):
         call = self._open.pop()
         y = first_tensor(output)
         if y is not None:
             call.given, call.output_shape = y.grad_fn, tuple(y.shape)
+            x = first_tensor([*args, *kwargs.values()])
+            call.changed = call.start is not None and x._version > 0
             if not module._modules:
                 self.ends[y.grad_fn].append((name, call))
 
@@ -282,7 +286,8 @@ def _watched(model: nn.Module, run, device) -> tuple:
     for name, module in model.named_modules():
         handles += (module.register_forward_pre_hook(
             partial(watch.start, name), with_kwargs=True),
-            module.register_forward_hook(partial(watch.end, name)))
+            module.register_forward_hook(
+                partial(watch.end, name), with_kwargs=True))
     try:
         with torch.enable_grad(), _apart(device):
             run(model, device)
@@ -306,10 +311,13 @@ def _read(watch: _Watch) -> Trace:
     found = Trace()
     sums: dict[str, set] = {}
     for name, calls in watch.calls.items():
+        module = watch.model.get_submodule(name)
         if calls[0].start is None:
+            if calls[0].shape and module._modules:
+                found.refused[name] = 'no gradient reaches its input'
             continue
         found.shapes[name] = calls[0].shape[1:], calls[0].output_shape[1:]
-        block = _Block(watch.model.get_submodule(name), name, watch)
+        block = _Block(module, name, watch)
         try:
             with torch.device('cpu'):
                 found.blocks[name] = block.place()
@@ -398,8 +406,9 @@ class _Block:
         except _NoBlock:
             self.shown = self._projected()
             raise
-        self.addends = {term for term, _ in terms}
-        if all(_way(term, call.start) is None for term in self.addends):
+        self.addends = {term for term, _ in terms
+                        if _way(term, call.start) is not None}
+        if not self.addends:
             raise _NoBlock('what it adds does not come from its input')
         child = inner = None
         takes = inner_takes = False
@@ -412,8 +421,10 @@ class _Block:
                       _channel_axis(terms, call.shape))
         if inner_takes and not activated:
             inner, inner_takes = None, False  # f is output - input as well
-        if inner or not activated:
+        if inner or not (activated or call.changed):
             self.shown = replace(place, child=inner, takes=inner_takes)
+        if child is None and call.changed:
+            raise _NoBlock('it changes its input in place')
         if child is None and activated:
             raise _NoBlock('an activation follows its sum, and f is not the '
                            'output of a module directly inside')
@@ -586,8 +597,11 @@ def _is_channel_axis(node, index: Tensor) -> bool:
             along = index.movedim(CHANNELS[name], -1)
             return torch.equal(along, torch.arange(
                 along.size(-1), dtype=along.dtype).expand_as(along))
-        if name in LAYOUT:
-            waiting.append((node.next_functions[0][0], node(index)))
+        if name in LAYOUT or name == 'CatBackward0':
+            parts = node(index)
+            parts = parts if isinstance(parts, tuple) else (parts, )
+            waiting += [(following, part) for (following, _), part in zip(
+                node.next_functions, parts)][::-1]
         elif name and name != 'torch::autograd::AccumulateGrad':
             # Elementwise; of a product with a gate the map comes first.
             waiting += [(following, index)

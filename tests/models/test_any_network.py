@@ -1,18 +1,22 @@
 """Steps in the blocks of networks that know nothing of them."""
 import copy
+import json
 import pickle
 
 import pytest
 import torch
 from equality import assert_bound
+from mmengine.hooks import EMAHook
 from mmengine.model import revert_sync_batchnorm
-from torch import nn
+from torch import distributed, nn
 from torch.fx import symbolic_trace
 from torch.utils.checkpoint import checkpoint
+from toy_run import toy_runner
 
 from stepnet_mm import add_steps
-from stepnet_mm.recording import find_residual_blocks
+from stepnet_mm.recording import ablate_step_sizes, find_residual_blocks
 from stepnet_mm.residual import first_tensor
+from stepnet_mm.steps import StepSize
 
 
 class Bottleneck(nn.Module):
@@ -70,6 +74,40 @@ class Layer(nn.Module):
         return x + self.ffn(self.norm2(x)), hw
 
 
+class Sequence(nn.Sequential):
+    """Runs all that it holds; f is its output minus its input."""
+
+    def __init__(self):
+        super().__init__(nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 1))
+
+    def forward(self, x):
+        return x + super().forward(x).tanh()
+
+
+class Joined(Bottleneck):
+    """f is joined of parts, and reads what belongs to the layer before."""
+
+    def forward(self, x):
+        parts = [self.conv1(part) for part in x.split(1)]
+        return x + self.conv2(torch.cat(parts)) * self.conv2.weight.mean()
+
+
+class Reading(Bottleneck):
+    """Reads the weights of the layer that gives f."""
+
+    def forward(self, x):
+        return x + self.bn2(self.conv2(x) * self.bn2.weight.mean())
+
+
+class InPlace(Bottleneck):
+    """Its output is its input, changed twice."""
+
+    def forward(self, x):
+        x += self.conv1(x.clone())
+        x += self.conv2(x.clone())
+        return x
+
+
 class Net(nn.Module):
     """Two blocks of a kind behind a stem; H = W = C."""
 
@@ -103,7 +141,8 @@ def stepped(kind, step='StepAdaptor', **kwargs):
 
 
 @pytest.mark.core
-@KINDS
+@pytest.mark.parametrize('kind', [
+    Bottleneck, Scaled, Layer, Sequence, Joined, Reading])
 def test_at_one_it_is_the_stock_network_and_every_step_learns(kind):
     net, stock = stepped(kind)
     assert {*stock.state_dict()} == {
@@ -197,6 +236,49 @@ def test_what_a_model_is_put_through(kind, change):
 
 
 @KINDS
+def test_dynamic_quantization_keeps_the_steps(kind):
+    net, _ = stepped(kind, 'StepAdaptor', init_step=.5)
+    quantized = torch.ao.quantization.quantize_dynamic(net.eval())
+    torch.testing.assert_close(
+        quantized(IMAGES), net(IMAGES), atol=.2, rtol=.1)
+    assert len([m for m in quantized.modules()
+                if isinstance(m, StepSize)]) == 2
+
+
+@KINDS
+def test_all_parameters_take_part_in_ddp(kind):
+    net, _ = stepped(kind)
+    distributed.init_process_group(
+        'gloo', store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        parallel = nn.parallel.DistributedDataParallel(net.train())
+        for _ in range(2):  # the second one asks for all gradients
+            parallel(IMAGES).square().sum().backward()
+    finally:
+        distributed.destroy_process_group()
+    assert all(p.grad is not None for p in net.parameters())
+
+
+@KINDS
+def test_step_sizes_are_ablated(kind):
+    net, _ = stepped(kind, 'StepAdaptor', init_step=.5)
+    net.eval()
+
+    def evaluate():
+        return dict(sum=net(IMAGES).abs().sum().item())
+
+    constant = ablate_step_sizes(net, evaluate)  # w is 0
+    assert [m.mean.tolist() for m in constant.moments.values()] == [
+        [.5] * 4] * 2
+    assert constant.per_block['sum'] == pytest.approx(
+        constant.trained['sum'], rel=1e-5)
+    nn.init.normal_(net.blocks[0].step.ie.weight)
+    adapted = ablate_step_sizes(net, evaluate)
+    assert adapted.per_channel['sum'] != pytest.approx(
+        adapted.trained['sum'], rel=1e-5)
+
+
+@KINDS
 def test_mixed_precision_and_halves_that_overflow(kind):
     net, _ = stepped(kind, 'StepAdaptor', init_step=.5)
     want = net.eval()(IMAGES)
@@ -232,19 +314,33 @@ def test_gradients_of_a_block_that_runs_twice():
 
 
 class Twice(Bottleneck):
-    """Takes its norm a second time where it is told to."""
-    again = False
+    """Takes its norm as often as it is told to."""
+    times = 1
 
     def forward(self, x):
-        out = super().forward(x)
-        return self.bn2(out) if self.again else out
+        out = super().forward(x) if self.times else x
+        return self.bn2(out) if self.times > 1 else out
 
 
-def test_f_that_comes_twice_is_an_error():
-    net, _ = stepped(Twice)
-    net.blocks[0].again = True
+def test_f_that_comes_twice_is_an_error_and_none_is_zero():
+    net, stock = stepped(Twice)
+    net.blocks[0].times = stock.blocks[0].times = 0
+    assert torch.equal(net(IMAGES), stock(IMAGES))
+    net.blocks[0].times = 2
     with pytest.raises(RuntimeError, match='bn2 once in a forward, got 2'):
         net(IMAGES)
+
+
+class Frozen(Net):
+    """Gives no gradients."""
+    forward = torch.no_grad()(Net.forward)
+
+
+def with_own(key, value):
+    """A network whose last block has an attribute of that name."""
+    net = Net(Bottleneck)
+    setattr(net.blocks[1], key, value)
+    return net
 
 
 class Folding(Net):
@@ -263,12 +359,24 @@ class Folding(Net):
      'has another shape'),
     (Folding(Bottleneck), 'SEAttention', 'first axis'),
     (nn.Linear(5, 3), 'SEAttention', 'a model that takes images or the'),
-    (stepped(Layer)[0], 'SEAttention', 'add them once')], ids=range(5))
+    (stepped(Layer)[0], 'SEAttention', 'add them once'),
+    (Net(InPlace), 'SEAttention', 'InPlace, it changes its input in place'),
+    (Frozen(Bottleneck), 'SEAttention', 'k, no gradient reaches its input'),
+    (with_own('step', 1), 'StepAdaptor', "leaves 'step' to its step"),
+    (with_own('forward', lambda x: x), 'StepAdaptor', "leaves 'forward' to")],
+    ids=range(9))
 def test_what_takes_no_step_is_refused(net, step, match):
     before = copy.deepcopy(net.state_dict())
     with pytest.raises(ValueError, match=match):
         add_steps(net, step, IMAGES)
     assert list(net.state_dict()) == list(before)
+
+
+def test_a_row_of_blocks_behind_an_embedding_is_none():
+    row = nn.Sequential(nn.Identity(), Net(Scaled).blocks[0], Sequence())
+    net = nn.Sequential(nn.Conv2d(3, 4, 1), row)
+    row[0].forward = lambda x: x + torch.ones(4, 1, 1)
+    assert add_steps(net, images=IMAGES) == ['1.1', '1.2']
 
 
 @pytest.mark.parametrize('images', [
@@ -350,26 +458,39 @@ def test_weights_that_a_constructor_loads_start_steps_at_one(monkeypatch):
         assert net.steps()[0].init_step == pytest.approx(start, abs=1e-4)
 
 
-def test_decay_by_layer_knows_the_steps():
+DECAY = dict(decay_rate=.5, decay_type='layer_wise', num_layers=6)
+
+
+@pytest.mark.parametrize('constructor, library, kind, kwargs, settings', [
+    ('LearningRateDecayOptimizerConstructor', 'mmdet', 'mmpretrain.ConvNeXt',
+     NETWORKS[5][3], DECAY),
+    ('LearningRateDecayOptimizerConstructor', 'mmseg', 'mmseg.BEiT', dict(
+        img_size=(32, 32), embed_dims=16, num_layers=3, num_heads=2), DECAY),
+    ('LearningRateDecayOptimWrapperConstructor', 'mmpretrain',
+     'mmpretrain.SwinTransformer', dict(arch=NETWORKS[0][3]),
+     dict(layer_decay_rate=.5))], ids=['mmdet', 'mmseg', 'mmpretrain'])
+def test_decay_by_layer_knows_the_steps(constructor, library, kind, kwargs,
+                                        settings):
     from mmengine.optim import build_optim_wrapper
-    net = registry('mmpretrain').build(dict(
-        type='StepConvNeXt', **NETWORKS[5][3]))
+    scope, _, name = kind.partition('.')
+    net = registry(scope).build(dict(type=f'Step{name}', **kwargs))
     model = nn.Module()
     model.backbone = net
-    registry('mmdet')
-    import mmdet.engine  # noqa: F401  registers the constructor
+    model.get_layer_depth = lambda name: net.get_layer_depth(
+        name, 'backbone.')
+    pytest.importorskip(f'{library}.engine')  # registers the constructor
     wrapper = build_optim_wrapper(model, dict(
-        type='OptimWrapper', optimizer=dict(type='AdamW', lr=1.),
-        constructor='mmdet.LearningRateDecayOptimizerConstructor',
-        paramwise_cfg=dict(decay_rate=.5, decay_type='layer_wise',
-                           num_layers=6)))
-    rates = {id(p): group['lr'] for group in wrapper.param_groups
-             for p in group['params']}
+        type='OptimWrapper', constructor=f'{library}.{constructor}',
+        optimizer=dict(type='AdamW', lr=1., weight_decay=.1),
+        paramwise_cfg=settings))
+    groups = {id(p): group for group in wrapper.param_groups
+              for p in group['params']}
     blocks = [m for m in net.modules() if hasattr(m, 'place')]
-    for block in blocks:
-        own = {rates[id(p)] for p in block.parameters()}
-        assert len(own) == 1
-    assert len({rates[id(next(b.parameters()))] for b in blocks}) > 1
+    rates = [{groups[id(p)]['lr'] for p in block.parameters()}
+             for block in blocks]
+    assert all(len(own) == 1 for own in rates) and len({*map(min, rates)}) > 1
+    assert all(groups[id(block.step.conv_weight)]['weight_decay'] == .1
+               for block in blocks)
 
 
 def test_blocks_that_go_their_own_ways():
@@ -401,6 +522,40 @@ def test_blocks_are_chosen_as_the_recorder_counts_them():
         net) if block.step] == [(1, 1), (3, 3)]
     with pytest.raises(ValueError, match=r'got layer1\.0: its output has ano'):
         build(dict(cfg, step_blocks=[[0], [], [], []]))
+
+
+@pytest.mark.parametrize('cfg', [
+    dict(type='mmpretrain.StepConvNeXt', gap_before_final_norm=False,
+         drop_path_rate=.5, **NETWORKS[5][3]),
+    pytest.param(dict(type='mmdet.StepSwinTransformer', drop_path_rate=.5,
+                      **NETWORKS[0][3]), marks=pytest.mark.long)],
+    ids=['convnext', 'swin'])
+def test_a_training_with_averages_is_measured_and_resumed(tmp_path, cfg):
+    registry(cfg['type'].partition('.')[0])
+
+    def run(folder, iterations, **kwargs):
+        runner = toy_runner(
+            tmp_path / folder, [dict(type='EMAHook'), dict(
+                type='TNSHook', interval=1)], backbone=cfg, train_cfg=dict(
+                    type='ResumableIterBasedTrainLoop', max_iters=iterations,
+                    val_interval=9), default_hooks=dict(checkpoint=dict(
+                        type='AtomicCheckpointHook', interval=2,
+                        by_epoch=False)), **kwargs)
+        runner.train()
+        return runner
+
+    whole = run('whole', 4)
+    run('parts', 2)
+    parts = run('parts', 4, resume=True)
+    for a, b in zip(*([runner.model, next(
+            h for h in runner.hooks if isinstance(h, EMAHook)).ema_model]
+            for runner in (whole, parts))):
+        assert all(torch.equal(p, q) for p, q in zip(
+            a.state_dict().values(), b.state_dict().values()))
+    rows = [json.loads(line) for path in sorted((tmp_path / 'parts').glob(
+        '*/vis_data/stiffness.json')) for line in open(path)]
+    nsi = [v for row in rows for k, v in row.items() if '/nsi/' in k]
+    assert len(rows) == len(nsi) == 4 and min(nsi) > 0
 
 
 def test_pickled_with_its_class():
