@@ -372,6 +372,12 @@ def test_what_takes_no_step_is_refused(net, step, match):
     assert list(net.state_dict()) == list(before)
 
 
+def test_a_layer_may_keep_a_tensor_that_no_copy_takes():
+    net = Net(Bottleneck)
+    nn.utils.weight_norm(net.blocks[0].conv1)
+    assert add_steps(net, images=IMAGES) == ['blocks.0', 'blocks.1']
+
+
 def test_a_row_of_blocks_behind_an_embedding_is_none():
     row = nn.Sequential(nn.Identity(), Net(Scaled).blocks[0], Sequence())
     net = nn.Sequential(nn.Conv2d(3, 4, 1), row)
