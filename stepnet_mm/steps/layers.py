@@ -124,8 +124,9 @@ def in_dtype_of(layer: nn.Module, x: Tensor) -> Tensor:
 
     As it is where there are none: an nn.Identity, a quantised layer.
     """
-    weight = getattr(layer, 'weight', None)
-    if not isinstance(weight, Tensor) or weight.dtype is x.dtype:
+    # Not by its name, which torch.fx would make a node of a graph.
+    weight = layer._parameters.get('weight')
+    if weight is None or weight.dtype is x.dtype:
         return x
     return x.to(weight.dtype)
 
