@@ -25,7 +25,7 @@ from torch.fx import Proxy
 
 from ..ops import is_compiling
 from ..steps.base import StepSize
-from ..utils.direct_calls import convolve, normalize
+from ..utils.direct_calls import convolve, normalize, rectify
 from .fusion import can_fuse, normalize_over, run_tail
 
 
@@ -130,7 +130,7 @@ class StepBlock(PretrainedStart):
 
     def activate(self, x: Tensor) -> Tensor:
         """The activation behind the sum: ReLU."""
-        return self.relu(x)
+        return rectify(self.relu, x)
 
     def _advance_fused(self, x: Tensor) -> Tensor:
         """The fused branch: as `_advance` up to rounding, see fusion.py."""
@@ -149,7 +149,7 @@ class StepBlock(PretrainedStart):
             conv = self._modules[f'conv{i}']
             norm, z = getattr(self, f'norm{i}'), convolve(conv, x)
             x = over(norm, conv, z) if over else normalize(norm, z)
-            x = self._plug_in(i, self.relu(x))
+            x = self._plug_in(i, rectify(self.relu, x))
         return convolve(self.last_conv, x)
 
     def complete(self, z: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from ..ops import (
 from ..ops.residual_tail import is_large
 from ..steps.base import StepSize
 from ..steps.pooling import AffineMap, BuiltMap
-from ..utils.direct_calls import has_global_hooks, normalize
+from ..utils.direct_calls import GLOBAL_HOOKS, normalize
 
 if TYPE_CHECKING:
     from .blocks import StepBlock
@@ -53,7 +53,7 @@ def can_fuse(block: 'StepBlock', x: Tensor) -> bool:
             and type(norm) is nn.BatchNorm2d
             and type(block.relu) is nn.ReLU
             and isinstance(drop_path, (nn.Identity, type(None)))
-            and not block.plugins_at_end and not has_global_hooks()
+            and not block.plugins_at_end and not any(GLOBAL_HOOKS)
             and not any(map(_is_hooked, replaced)))
 
 

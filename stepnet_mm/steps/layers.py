@@ -34,7 +34,8 @@ class Excitation(nn.Sequential):
         """Logits, in the dtype of the layers."""
         down, relu, up = self
         z = in_dtype_of(down, z.flatten(1))
-        return up(relu(down(z)))[:, :, None, None]
+        logits = up(relu(down(z)))
+        return logits.view(-1, logits.size(1), 1, 1)
 
 
 class InstanceEnhancement(nn.Module):

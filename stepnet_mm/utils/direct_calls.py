@@ -12,6 +12,12 @@ from torch.nn.modules import module as torch_module
 
 from .compilation import is_compiling
 
+#: Those who look into the calls of all modules.
+GLOBAL_HOOKS = (
+    torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks,
+    torch_module._global_backward_hooks,
+    torch_module._global_backward_pre_hooks)
+
 
 def convolve(conv: Any, x: Tensor) -> Tensor:
     """conv(x), of an nn.Conv2d directly."""
@@ -42,17 +48,16 @@ def normalize(norm: Any, x: Tensor) -> Tensor:
     return norm(x)
 
 
+def rectify(relu: Any, x: Tensor) -> Tensor:
+    """relu(x), of an nn.ReLU directly."""
+    if _is_plain(relu, nn.ReLU, x):
+        return torch.relu_(x) if relu.inplace else torch.relu(x)
+    return relu(x)
+
+
 def _is_plain(module: nn.Module, kind: type, x: Tensor) -> bool:
     return type(module) is kind and type(x) is Tensor and not (
         module._forward_hooks or module._forward_pre_hooks
         or module._backward_hooks or module._backward_pre_hooks
-        or 'forward' in module.__dict__ or has_global_hooks()
+        or 'forward' in module.__dict__ or any(GLOBAL_HOOKS)
         or is_compiling())
-
-
-def has_global_hooks() -> bool:
-    """Whether somebody looks into the calls of all modules."""
-    return bool(torch_module._global_forward_hooks
-                or torch_module._global_forward_pre_hooks
-                or torch_module._global_backward_hooks
-                or torch_module._global_backward_pre_hooks)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from stepnet_mm.utils.direct_calls import convolve, normalize
+from stepnet_mm.utils.direct_calls import convolve, normalize, rectify
 
 
 def image(shape=(3, 4, 5, 6)):
@@ -18,6 +18,9 @@ LAYERS = {
     'conv': lambda: nn.Conv2d(4, 6, 3, 2, 1, groups=2),
     'no_bias': lambda: nn.Conv2d(4, 6, 1, bias=False),
     'reflect': lambda: nn.Conv2d(4, 6, 3, padding=1, padding_mode='reflect'),
+    'relu': nn.ReLU,
+    'over': lambda: nn.ReLU(inplace=True),
+    'relu6': nn.ReLU6,
     'norm': lambda: nn.BatchNorm2d(4),
     'no_affine': lambda: nn.BatchNorm2d(4, affine=False),
     'cumulative': lambda: nn.BatchNorm2d(4, momentum=None),
@@ -26,7 +29,9 @@ LAYERS = {
 
 
 def direct(layer, x):
-    return (convolve if isinstance(layer, nn.Conv2d) else normalize)(layer, x)
+    return (convolve if isinstance(layer, nn.Conv2d) else
+            rectify if isinstance(layer, (nn.ReLU, nn.ReLU6)) else
+            normalize)(layer, x)
 
 
 @pytest.mark.parametrize('training', [True, False])
@@ -35,7 +40,8 @@ def test_as_the_module(name, training):
     layer = LAYERS[name]().train(training)
     twin = copy.deepcopy(layer)
     for _ in range(2):
-        assert torch.equal(direct(layer, image()), twin(image()))
+        x, y = image(), image()
+        assert torch.equal(direct(layer, x), twin(y)) and torch.equal(x, y)
     for own, other in zip(layer.buffers(), twin.buffers()):
         assert torch.equal(own, other)
 
@@ -80,11 +86,11 @@ def test_a_global_hook_sees_the_call(monkeypatch):
     handle = torch_module.register_module_forward_hook(
         lambda *args: seen.append(args))
     try:
-        for layer in (LAYERS['conv'](), LAYERS['norm']()):
-            direct(layer, image())
+        for name in ('conv', 'norm', 'relu'):
+            direct(LAYERS[name](), image())
     finally:
         handle.remove()
-    assert len(seen) == 2
+    assert len(seen) == 3
 
 
 def test_one_value_a_channel_is_an_error():
