@@ -149,9 +149,10 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
         stays = {b.key: _why_it_stays(b, step, only) for b in found}
         changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
-        if not changes:
+        done = data and found and all(b.is_step for b in found)
+        if not changes and not done:
             raise ValueError(f'{name}: {_refusal(found, stays)}')
-        first = '\n'.join([
+        first = first if done else '\n'.join([
             f'# StepNet of {in_a_line(name)}{_why(step, changes.values())}',
             *(f'# {b.key} stays: {stays[b.key]}' for b in found
               if b.cls and stays[b.key] and not b.is_step)])

@@ -9,7 +9,14 @@ from xml.etree import ElementTree
 
 from mmengine.config import Config
 
-from .lookup import EVALUATION, EVALUATORS, TRAIN, dicts_of_type, library_of
+from .lookup import (
+    EVALUATION,
+    EVALUATORS,
+    TRAIN,
+    dicts_of_type,
+    has_hook,
+    library_of,
+)
 
 #: Split -> how its files and folders are called.
 SPLITS = dict(train=r'train', val=r'val', test=r'test')
@@ -277,12 +284,13 @@ def data_changes(cfg: Config, data: OwnData) -> tuple[dict, dict]:
     changes['default_hooks', 'logger'] = dict(interval=interval)
     if 'base_batch_size' in (cfg.get('auto_scale_lr') or {}):
         changes['auto_scale_lr', ] = dict(enable=True)
-    before = '*_base_.custom_hooks, ' if cfg.get('custom_hooks') else ''
-    return changes, dict(
-        data_root=f'{data.root.as_posix()}/',
-        metainfo=dict(classes=tuple(data.classes)),
-        custom_hooks=Source(
-            f"[{before}dict(type='TNSHook', interval={interval})]"))
+    variables: dict = dict(data_root=f'{data.root.as_posix()}/',
+                           metainfo=dict(classes=tuple(data.classes)))
+    if not has_hook(cfg, 'TNSHook'):
+        before = '*_base_.custom_hooks, ' if cfg.get('custom_hooks') else ''
+        variables['custom_hooks'] = Source(
+            f"[{before}dict(type='TNSHook', interval={interval})]")
+    return changes, variables
 
 
 def _check(cfg: Config, data: OwnData) -> None:

@@ -252,6 +252,21 @@ def test_own_folders_of_classes(write, tmp_path, splits, counts):
         for name in ('cat', 'dog')}
 
 
+def test_own_data_for_a_stepnet(write, tmp_path):
+    folder = write_folders(tmp_path / 'data')
+    path = str(write('step.py', PLAIN.replace("'ResNet'", "'StepResNet'") + '''
+dataset = dict(type='CustomDataset', pipeline=[
+    dict(type='LoadImageFromFile'), dict(type='PackInputs')])
+train_dataloader = val_dataloader = dict(
+    dataset=dataset, sampler=dict(type='DefaultSampler'))
+val_evaluator = dict(type='Accuracy')
+custom_hooks = [dict(type='TNSHook', interval=3)]
+'''))
+    cfg = own(write, folder, path)
+    assert cfg.model.backbone.type == 'StepResNet'
+    assert cfg.model.head.num_classes == 2 and len(cfg.custom_hooks) == 1
+
+
 def break_classes(root):
     (root / 'val/bird').mkdir()
     (root / 'val/bird/0.png').touch()
