@@ -357,3 +357,13 @@ def test_a_librarys_config_by_its_name():
     assert cfg.work_dir == 'work_dirs/faster-rcnn_r50_fpn_1x_coco'
     with pytest.raises(ValueError, match='faster-rcnn_r50_fpn_1x_coco.py'):
         C.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coc.py')
+
+
+def test_a_classifiers_crops_are_scaled():
+    pytest.importorskip('mmpretrain')
+    cfg = C.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
+    for _ in range(2):  # the second changes nothing
+        C.set_image_scale(cfg, (96, 64))
+        _, edge, crop, _ = cfg.val_dataloader.dataset.pipeline
+        assert (edge.scale, crop.crop_size) == (73, 64)
+        assert cfg.train_dataloader.dataset.pipeline[1].scale == 64
