@@ -49,7 +49,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _end_in_a_line(kind, error, traceback, before=sys.excepthook) -> None:
     """An excepthook: a mistake in what the user wrote has no traceback."""
-    mistake = isinstance(error, ValueError) or isinstance(
+    mistake = isinstance(error, (ValueError, OSError)) or isinstance(
         error.__cause__, ValueError)
     if mistake and _MISTAKE.fullmatch(str(error)):
         name = os.path.basename(sys.argv[0])
