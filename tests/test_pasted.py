@@ -74,6 +74,21 @@ def test_a_config_has_its_steps(page, word, base, count, tmp_path):
         assert HOOKS.build(hook)
 
 
+@pytest.mark.parametrize('base', ['faster_rcnn', 'classifier'])
+def test_the_initialisation_of_the_readme(base, tmp_path):
+    text, = (code for code in code_of((ROOT / 'README.md').read_text())
+             if 'LastNorm' in code)
+    cfg = config(text, tmp_path, base)
+    init_default_scope(cfg.default_scope)
+    net = MODELS.build(dict(cfg.model.backbone, base_channels=8,
+                            stem_channels=8))
+    net.init_weights()
+    starts = [block.norm3.weight.unique().tolist() for block in net.layer2]
+    assert starts == [[1.]] + 3 * [pytest.approx([.27])]
+    net.train()
+    assert all(value.requires_grad for value in net.parameters())
+
+
 def test_the_chinese_readme_has_the_same_commands():
     english, chinese = (
         re.findall(r'^```.*?^```$', (ROOT / name).read_text(), re.M | re.S)

@@ -64,4 +64,5 @@ echo
 echo "detections (left: annotation, right: prediction): $out/drawn"
 echo "TNS curve:                                        $out/tns.png"
 echo "stiffness report (HTML):                          $out/report.html"
+echo "one picture again: python tools/predict.py $config $(cat "$out/last_checkpoint") $data/val2017/000000000001.jpg --steps"
 echo "demo: done $((SECONDS - start)) s after set-up"

@@ -5,7 +5,9 @@ python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
+import shlex
 import signal
+from pathlib import Path
 
 # What comes during the start waits until PreemptionHook listens.
 HELD = [getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2')
@@ -18,6 +20,7 @@ from stepnet_mm import config as C  # noqa: E402
 from stepnet_mm.launch import entry  # noqa: E402
 from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
 from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
+from stepnet_mm.utils.files import read_pointer  # noqa: E402
 from stepnet_mm.utils.provenance import machine, revision  # noqa: E402
 from stepnet_mm.utils.slurm import is_first_rank  # noqa: E402
 from stepnet_mm.version import __version__  # noqa: E402
@@ -64,6 +67,22 @@ def build_config(args):
     return cfg, own, changes
 
 
+def say_where_all_is(runner):
+    """What a training has left, and the commands that go on from it."""
+    folder, last = Path(runner.work_dir), read_pointer(runner.work_dir)
+    if not last or not is_first_rank():
+        return
+    config = folder / Path(runner.cfg.filename).name
+    both = shlex.join([str(config), last])
+    runner.logger.info('\n'.join([
+        f'checkpoint: {last}', f'config as it ran: {config}',
+        f'log and curves: {runner.log_dir}', 'next:',
+        f'  python tools/test.py {both}',
+        f'  python tools/predict.py {both} IMAGE_OR_FOLDER',
+        f'  python tools/analysis/plot.py training {shlex.quote(str(folder))}',
+    ]))
+
+
 def main():
     args = parse_args()
     cfg, own, changes = build_config(args)
@@ -77,6 +96,8 @@ def main():
             from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
             runner.register_hook(SanityRunHook())
         runner.train()
+    if hasattr(runner, 'log_dir'):
+        say_where_all_is(runner)
 
 
 if __name__ == '__main__':

@@ -1,5 +1,4 @@
 """Turns a config of the mm libraries into that of its StepNet."""
-import importlib.util
 import os.path as osp
 import re
 from collections.abc import Sequence
@@ -11,16 +10,18 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.registry import MODELS
 from mmengine.utils import is_installed
 
-from ..config_path import closest
 from ..steps.base import build_step
 from ..utils.data_errors import in_a_line
 from .lookup import class_of, import_package
-from .reading import read_file
-
-LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
-#: Folders of configs in a package: those of its repository, as `mim` and
-#: `_base_` find them, and those in the pure-Python style.
-INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
+from .own_data import OwnData, data_changes
+from .reading import (
+    INSTALLED,
+    LIBRARIES,
+    PYTHONIC,
+    find_config,
+    package_folder,
+    read_file,
+)
 
 #: Further settings of a counterpart, by library and name.
 SETTINGS: dict[tuple, dict] = {
@@ -115,7 +116,8 @@ class Backbone:
 
 
 def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
-               only: Sequence[str] = ()) -> str:
+               only: Sequence[str] = (), data: OwnData | None = None,
+               plain: bool = False) -> str:
     """The text of the config that is the StepNet of another one.
 
     It inherits that config and changes the types of its backbones; norms,
@@ -129,51 +131,41 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         step (dict, optional): the backbones' ``step``. Defaults to theirs.
         only (sequence[str]): keys of the backbones to convert, such as
             ``'model.detector.backbone'``. Defaults to all.
+        data (OwnData, optional): a user's data, to which the config's
+            datasets, evaluators and heads are set.
+        plain (bool): whether the backbones stay, for ``data`` alone.
 
     Raises:
         ValueError: if the config cannot be read, has no backbone that can
             be converted, or is a StepNet already; or on an unknown ``step``
-            or key.
+            or key, or ``data`` that it is not for.
     """
     if step:
         build_step(step, 64)
     path = find_config(name)
-    cfg = read_file(str(path))
-    found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
-    stays = {b.key: _why_it_stays(b, step, only) for b in found}
-    changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
-    if not changes:
-        raise ValueError(f'{name}: {_refusal(found, stays)}')
-    imports = (dict(custom_imports=cfg.custom_imports)
-               if import_package(cfg) else {})
-    lines = [f'# StepNet of {in_a_line(name)}{_why(step, changes.values())}',
-             *(f'# {b.key} stays: {stays[b.key]}' for b in found
-               if b.cls and stays[b.key] and not b.is_step),
-             *inherit(path, Path(out or path).absolute().parent, changes,
-                      **imports)]
-    return '\n'.join(lines) + '\n'
-
-
-def find_config(name: str) -> Path:
-    """The file of a config: a path, or ``'mmdet::folder/file.py'``.
-
-    Raises:
-        ValueError: if the library has none; names those that come close.
-    """
-    package, installed, inner = name.partition('::')
-    if not installed:
-        return Path(name)
-    root = package_folder(package)
-    if root is None:
-        raise ValueError(
-            f'CONFIG: expected a config of {", ".join(LIBRARIES)}, got '
-            f'{name}; no package {package!r} is installed')
-    for folder in (root / INSTALLED, root / PYTHONIC):
-        if (folder / inner).is_file():
-            return folder / inner
-    raise ValueError(
-        f'CONFIG: expected {closest(inner, root / INSTALLED)}, got '
-        f'{inner!r}, which {package} does not have')
+    cfg = read_file(name)
+    first, changes = f'# Own data for {in_a_line(name)}', {}
+    if not plain:
+        found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
+        stays = {b.key: _why_it_stays(b, step, only) for b in found}
+        changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
+        done = data and found and all(b.is_step for b in found)
+        if not changes and not done:
+            raise ValueError(f'{name}: {_refusal(found, stays)}')
+        first = first if done else '\n'.join([
+            f'# StepNet of {in_a_line(name)}{_why(step, changes.values())}',
+            *(f'# {b.key} stays: {stays[b.key]}' for b in found
+              if b.cls and stays[b.key] and not b.is_step)])
+    variables = (dict(custom_imports=cfg.custom_imports)
+                 if import_package(cfg) else {})
+    if data:
+        others, own = data_changes(cfg, data)
+        variables.update(own)
+        for keys, settings in others.items():
+            changes[keys] = {**changes.get(keys, {}), **settings}
+    lines = inherit(path, Path(out or path).absolute().parent, changes,
+                    **variables)
+    return '\n'.join([first, *lines]) + '\n'
 
 
 def find_backbones(cfg: Config, scope: str | None = None
@@ -330,12 +322,6 @@ def _split(path: Path, inner: Path) -> tuple:
         if folder and path.resolve().is_relative_to(folder):
             return library, path.resolve().relative_to(folder).as_posix()
     return '', ''
-
-
-def package_folder(name: str) -> Path | None:
-    """Where a package is installed, without importing it; None if nowhere."""
-    found = name.isidentifier() and importlib.util.find_spec(name)
-    return Path(found.origin).parent if found and found.origin else None
 
 
 def _reference(keys: tuple) -> str:

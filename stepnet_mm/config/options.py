@@ -2,6 +2,7 @@
 import os.path as osp
 import re
 
+import numpy as np
 from mmengine.config import Config, ConfigDict, DictAction
 
 from ..utils.files import POINTER
@@ -16,6 +17,9 @@ from .lookup import (
     loaders_of,
     type_name,
 )
+
+#: Transforms that crop to a size -> their argument for it.
+CROPS = dict(RandomResizedCrop='scale', CenterCrop='crop_size')
 
 #: Spaces within a text, not those beside a comma or inside of a bracket.
 _SPACES = re.compile(r'(?<=[^,(\[\s]) +(?=[^,)\]\s])')
@@ -93,6 +97,9 @@ def _moved(value, before: set[str], root: str):
 def set_image_scale(cfg: Config, scale: tuple) -> None:
     """Set the scale, long and short edge in px, of every resizing transform.
 
+    A classifier's crops get the short edge, and what is resized before a crop
+    stays as much larger.
+
     Raises:
         ValueError: if a data loader, or a pipeline to which a hook switches,
             has none.
@@ -100,16 +107,27 @@ def set_image_scale(cfg: Config, scale: tuple) -> None:
     for name, part in (*loaders_of(cfg).items(), *later_pipelines(cfg)):
         found = dicts_of_type(part, 'Resize', 'RandomResize',
                               'RandomChoiceResize')
-        if not found:
+        crops = dicts_of_type(part, *CROPS)
+        if not found and not crops:
             raise ValueError(
-                f'--image-scale: expected a Resize, RandomResize or '
-                f'RandomChoiceResize to change, got none in {name}; leave it '
-                'out')
+                f'--image-scale: expected a Resize, RandomResize, '
+                f'RandomChoiceResize, {" or ".join(CROPS)} to change, got '
+                f'none in {name}; leave it out')
         for transform in found:
             if 'scales' in transform:
                 transform['scales'] = [tuple(scale)]
             else:
                 transform['scale'] = tuple(scale)
+        for crop in crops:
+            _crop_to(part, crop, min(scale))
+
+
+def _crop_to(part, crop: dict, edge: int) -> None:
+    """Set a crop, and what is resized to an edge before it, to a size."""
+    key = CROPS[type_name(crop)]
+    for resize in dicts_of_type(part, 'ResizeEdge'):
+        resize['scale'] = round(resize['scale'] * edge / np.max(crop[key]))
+    crop[key] = edge
 
 
 def use_amp(cfg: Config) -> None:

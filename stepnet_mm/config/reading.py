@@ -1,12 +1,20 @@
 """Reads a config as the tools of mmdet and mmpretrain do, with options."""
 import copy
+import importlib.util
 import os.path as osp
+from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
+from ..config_path import closest
 from .hardening import harden
 from .lookup import each_loader, library_of
+
+LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
+#: Folders of configs in a package: those of its repository, as `mim` and
+#: `_base_` find them, and those in the pure-Python style.
+INSTALLED, PYTHONIC = Path('.mim', 'configs'), Path('configs')
 
 
 def read_config(path: str, work_dir: str | None = None,
@@ -15,7 +23,7 @@ def read_config(path: str, work_dir: str | None = None,
     """Read a config, and add the defaults of the libraries' own tools.
 
     Args:
-        path (str): the config file.
+        path (str): the config file, or ``'mmdet::folder/file.py'``.
         work_dir (str, optional): defaults to the config's, and that to
             ``work_dirs/<config name>``.
         options (dict, optional): changes to single keys, ``a.b=c``; the
@@ -50,15 +58,46 @@ def read_config(path: str, work_dir: str | None = None,
 def read_file(path: str) -> Config:
     """A config as mmengine reads it, without defaults.
 
+    ``path`` may be ``'mmdet::folder/file.py'``, as in ``_base_``.
+
     Raises:
         ValueError: if it, or a file that it names, is absent or no config.
     """
+    file = find_config(path)
     try:
-        return Config.fromfile(path)
+        return Config.fromfile(file)
     except (Exception, SystemExit) as error:  # a config may run any code
         raise ValueError(
             f'{path}: expected a config, got {type(error).__name__}: {error}; '
             'correct it, or the path') from error
+
+
+def find_config(name: str) -> Path:
+    """The file of a config: a path, or ``'mmdet::folder/file.py'``.
+
+    Raises:
+        ValueError: if the library has none; names those that come close.
+    """
+    package, installed, inner = name.partition('::')
+    if not installed:
+        return Path(name)
+    root = package_folder(package)
+    if root is None:
+        raise ValueError(
+            f'CONFIG: expected a config of {", ".join(LIBRARIES)}, got '
+            f'{name}; no package {package!r} is installed')
+    for folder in (root / INSTALLED, root / PYTHONIC):
+        if (folder / inner).is_file():
+            return folder / inner
+    raise ValueError(
+        f'CONFIG: expected {closest(inner, root / INSTALLED)}, got '
+        f'{inner!r}, which {package} does not have')
+
+
+def package_folder(name: str) -> Path | None:
+    """Where a package is installed, without importing it; None if nowhere."""
+    found = name.isidentifier() and importlib.util.find_spec(name)
+    return Path(found.origin).parent if found and found.origin else None
 
 
 def load_config(path: str, *args, **kwargs) -> Config:

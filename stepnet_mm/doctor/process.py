@@ -15,7 +15,7 @@ from contextlib import suppress
 from pkgutil import resolve_name
 from tempfile import TemporaryFile
 
-REPORT_IT = ('if the versions go together (README, "Two commands"), please '
+REPORT_IT = ('if the versions go together (docs/install.md), please '
              'report it as an issue, with the file of --json')
 
 

@@ -27,7 +27,7 @@ def _lines(runner) -> Iterator[str]:
         loaders = loop_loaders(getattr(runner, f'{name}_loop'))
         for part in (part for loader in loaders
                      for part in _innermost(loader.dataset)):
-            for line in _of_classes(part, max(counts, default=0)):
+            for line in _of_classes(part, [n for n in counts if n > 1]):
                 yield f'{name}_dataloader.dataset: {line}'
             for line in _of_file(part) if name == 'train' else ():
                 yield f'{name}_dataloader.dataset: {line}'
@@ -43,7 +43,8 @@ def _innermost(dataset) -> Iterator[object]:
         yield dataset
 
 
-def _of_classes(dataset, count: int) -> Iterator[str]:
+def _of_classes(dataset, counts: list[int]) -> Iterator[str]:
+    """Without the counts of 1, which are of any class."""
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
     found = getattr(dataset, 'cat_ids', None)  # of COCO
     if isinstance(classes, str):
@@ -52,9 +53,10 @@ def _of_classes(dataset, count: int) -> Iterator[str]:
         return
     if not isinstance(classes, (list, tuple)):
         return
-    if count > 1 and len(classes) > count:  # 1: of any class
-        yield (f'expected at most the {count} classes of the model '
-               f'(num_classes), got {len(classes)}; set num_classes, or '
+    if counts and not min(counts) <= len(classes) <= max(counts):
+        nearest = min(counts) if len(classes) < min(counts) else max(counts)
+        yield (f'expected the {nearest} classes of the model (num_classes), '
+               f'got {len(classes)}; set num_classes in every head, or '
                'metainfo.classes')
     if found is not None and len(found) != len(classes):
         yield (f'ann_file: expected one category for each of {len(classes)} '

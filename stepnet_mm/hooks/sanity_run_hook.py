@@ -129,7 +129,8 @@ def _text(error: Exception) -> str:
         return f'sanity run, {str(error).strip().rpartition("DataError: ")[2]}'
     names = user_code.functions_in(error)
     key = ('model' if 'val_step' in names else
-           'val_evaluator' if {'process', 'build_evaluator'} & names else
+           'val_evaluator' if {'process', 'build_evaluator',
+                               'compute_metrics'} & names else
            'val_dataloader')
     said = f'{type(error).__name__}: {error}'
     if 'Original Traceback' in said:  # of a worker
@@ -186,6 +187,8 @@ def _why_no_score(metric) -> str:
     try:
         metric.compute_metrics(metric.results)
     except Exception as error:  # of anybody's code
+        if 'index k out of range' in str(error):  # topk, of torch
+            raise
         return (f'sanity run, val_evaluator: {type(metric).__name__} cannot '
                 f'score two batches ({type(error).__name__}: {error}); unless '
                 'it needs the whole dataset, the first validation ends so')

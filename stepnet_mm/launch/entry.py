@@ -51,7 +51,7 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
         '--data-root', help='in place of the data_root of each dataset')
     parser.add_argument(
         '--image-scale', nargs=2, type=int, metavar=('LONG', 'SHORT'),
-        help='scale of every Resize, px')
+        help='scale of every Resize, px; a crop gets the SHORT edge')
     parser.add_argument(
         '--cfg-options', nargs='+', action=OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')

@@ -1,6 +1,7 @@
 """Checkpoints written atomically, with the complete state of a training."""
 import inspect
 import os.path as osp
+import time
 from pathlib import Path
 
 from mmengine import dist
@@ -177,6 +178,7 @@ class AtomicCheckpointHook(CheckpointHook):
                 'default_hooks.checkpoint.interval a multiple')
         if isinstance(runner.train_loop, ResumableLoop):
             self._state = training_state(runner, **state)
+        begun = time.perf_counter()
         runner.save_checkpoint(
             self.out_dir, filename, self.file_client_args,
             save_optimizer=whole or self.save_optimizer,
@@ -184,6 +186,8 @@ class AtomicCheckpointHook(CheckpointHook):
             meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args,
             **self.args)
         self._state = None
+        runner.logger.info(f'saved {filename} in '
+                           f'{time.perf_counter() - begun:.1f} s')
         return self._path(filename)
 
     def _path(self, filename: str) -> str:

@@ -166,7 +166,9 @@ def _errors_name(filename: str):
         if filename in str(error):
             raise
         said = (f'{filename}: expected to read a checkpoint, got {error}; see '
-                'that it can be reached, or name a local file')
+                'that it can be reached, name a local file, or train from '
+                'scratch with init_cfg=None, frozen_stages=-1 and '
+                'norm_eval=False in model.backbone')
         raise OSError(*filter(None, (error.errno, said))) from error
 
 

@@ -1,4 +1,4 @@
-"""Ends a command at Ctrl-C with one line, whatever it is doing.
+"""Ends a command with one line: at Ctrl-C, and at a user's mistake.
 
 A command imports this first, before what takes seconds to import. It dies by
 the signal, so that a shell has exit code 130 and stops its own loop too.
@@ -8,6 +8,7 @@ whole are whole at any moment.
 import atexit
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,6 +18,8 @@ from types import FrameType
 from .slurm import is_first_rank
 
 _IMPORTED_BY = os.getpid()
+#: What this package says of what a user wrote.
+_MISTAKE = re.compile(r'[^\n]+: expected [^\n]+, got [^\n]+')
 
 
 def _listen() -> None:
@@ -44,4 +47,19 @@ def _end(number: int, frame: FrameType | None) -> None:
     os.kill(os.getpid(), number)
 
 
+def _end_in_a_line(kind, error, traceback, before=sys.excepthook) -> None:
+    """An excepthook: a mistake in what the user wrote has no traceback."""
+    mistake = isinstance(error, (ValueError, OSError)) or isinstance(
+        error.__cause__, ValueError)
+    if mistake and _MISTAKE.fullmatch(str(error)):
+        name = os.path.basename(sys.argv[0])
+        print(f'{name}: error: {error} (--traceback: where)', file=sys.stderr)
+    else:
+        before(kind, error, traceback)
+
+
 _listen()
+if '--traceback' in sys.argv:
+    sys.argv.remove('--traceback')
+elif parent_process() is None:
+    sys.excepthook = _end_in_a_line

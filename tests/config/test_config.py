@@ -348,3 +348,22 @@ def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
     assert loaded.type == 'LoadImageFromFile'
     assert [tta.type, tta.transforms[1][0].type] == [
         'TestTimeAug', 'mmdet.PackDetInputs']
+
+
+def test_a_librarys_config_by_its_name():
+    pytest.importorskip('mmdet')
+    cfg = C.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py')
+    assert cfg.model.type == 'FasterRCNN'
+    assert cfg.work_dir == 'work_dirs/faster-rcnn_r50_fpn_1x_coco'
+    with pytest.raises(ValueError, match='faster-rcnn_r50_fpn_1x_coco.py'):
+        C.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coc.py')
+
+
+def test_a_classifiers_crops_are_scaled():
+    pytest.importorskip('mmpretrain')
+    cfg = C.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
+    for _ in range(2):  # the second changes nothing
+        C.set_image_scale(cfg, (96, 64))
+        _, edge, crop, _ = cfg.val_dataloader.dataset.pipeline
+        assert (edge.scale, crop.crop_size) == (73, 64)
+        assert cfg.train_dataloader.dataset.pipeline[1].scale == 64

@@ -187,6 +187,17 @@ def test_two_batches_without_a_score_are_a_warning(tmp_path, monkeypatch,
                      warned(tmp_path))
 
 
+def test_fewer_classes_than_topk_end_it_at_once(tmp_path, monkeypatch,
+                                                of_library):
+    def compute_metrics(self, results):
+        return torch.zeros(3).topk(5)
+
+    monkeypatch.setattr(RandomMetric, 'compute_metrics', compute_metrics)
+    with pytest.raises(RuntimeError, match='^sanity run, val_evaluator: '
+                       'expected .*index k out of range'):
+        SanityRunHook().before_train(runner_of(tmp_path))
+
+
 def test_a_users_metric_is_not_tried(tmp_path, monkeypatch):
     """It may write anywhere."""
     monkeypatch.setattr(RandomMetric, 'process', fail)

@@ -59,3 +59,22 @@ def test_nothing_swallows_it_and_the_first_rank_alone_says_so(
     assert process.returncode == -signal.SIGINT  # which a shell calls 130
     assert error.splitlines() == ['tool.py: interrupted'] * (rank == 0)
     assert (tmp_path / 'left').exists()
+
+
+@pytest.mark.parametrize('arguments, error, lines', [
+    ([], "ValueError('lr: expected a number, got x; change it')", 1),
+    (['--traceback'], "ValueError('lr: expected a number, got x')", 4),
+    ([], "ValueError('not enough values to unpack')", 4),
+    ([], "RuntimeError('lr: expected a number, got x')", 4)])
+def test_a_mistake_ends_in_its_line(tmp_path, arguments, error, lines):
+    path = tmp_path / 'tool.py'
+    path.write_text(
+        f'import stepnet_mm.utils.interrupts, sys\n'
+        f'assert len(sys.argv) == 1\nraise {error}\n')
+    done = subprocess.run(
+        [sys.executable, path, *arguments], capture_output=True, text=True,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)})
+    said = done.stderr.splitlines()
+    assert done.returncode == 1 and len(said) == lines
+    assert (lines > 1 or said[0].startswith(
+        'tool.py: error: lr: expected a number, got x; change it'))

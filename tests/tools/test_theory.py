@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 
 def test_the_table_of_theorem_2(load_tool, capsys, monkeypatch):
@@ -33,3 +34,13 @@ def test_the_table_of_three_bodies(printed):
         'theory/three_body', '--simulations', 2, '--time', .2).splitlines()]
     assert rows[-1] == ['the', 'paper', '91.40%', '4.20%']
     assert 1.4 < float(rows[-2][0]) < float(rows[-3][0]) < 2.1
+
+
+def test_the_rectangles_of_tns(load_tool, printed, write_record, tmp_path):
+    found = load_tool('theory/tns_rectangles').rectangles(
+        torch.tensor([1., 3., 2., 2.]), torch.tensor([1, 1, 2, 2]))
+    assert found == {1: (.5, 3.), 2: (0., 2.)}
+    path = write_record('a', torch.tensor([[1., 3.]]), blocks=['a', 'b'],
+                        stage=[1, 1], position=[1, 2])
+    printed('theory/tns_rectangles', path, tmp_path / 'a.png')
+    assert (tmp_path / 'a.png').stat().st_size > 1000

@@ -1,6 +1,8 @@
 """Configs that become StepNets; the texts of real ones are in the goldens."""
 import os
 
+import cv2
+import numpy as np
 import pytest
 import torch
 from equality import undrawn
@@ -8,6 +10,9 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
 from stepnet_mm.config.conversion import Backbone, to_stepnet
+from stepnet_mm.config.own_data import find_data
+from stepnet_mm.datasets import make_mini_coco
+from stepnet_mm.launch.entry import build_loader
 
 pytest.importorskip('mmpretrain')
 
@@ -165,3 +170,132 @@ def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
         tool('to_stepnet', path, *(a.format(base=base) for a in arguments))
     assert text in capsys.readouterr().err.splitlines()[-1]
     assert base.read_text() == PLAIN
+
+
+def write_voc(root):
+    """A folder with two images of a dog, one of a cat."""
+    for folder in ('Annotations', 'JPEGImages', 'ImageSets/Main'):
+        (root / folder).mkdir(parents=True)
+    for name, kinds in dict(a=['dog', 'dog'], b=['cat', 'dog']).items():
+        cv2.imwrite(str(root / f'JPEGImages/{name}.jpg'),
+                    np.zeros((40, 40, 3), 'uint8'))
+        objects = ''.join(
+            f'<object><name>{kind}</name><bndbox><xmin>1</xmin><ymin>1</ymin>'
+            '<xmax>35</xmax><ymax>35</ymax></bndbox></object>'
+            for kind in kinds)
+        (root / f'Annotations/{name}.xml').write_text(
+            f'<annotation>{objects}</annotation>')
+    for split, name in dict(train='a', val='b').items():
+        (root / f'ImageSets/Main/{split}.txt').write_text(f'{name}\n')
+    return root
+
+
+def write_folders(root, *splits):
+    for split in splits or ('', ):
+        for name, count in dict(cat=4, dog=7).items():
+            (root / split / name).mkdir(parents=True)
+            for i in range(count):
+                cv2.imwrite(str(root / split / name / f'{i}.png'),
+                            np.zeros((8, 8, 3), 'uint8'))
+    return root
+
+
+def own(write, folder, name, **kwargs):
+    """The config NAME for the data in a folder."""
+    text = to_stepnet(name, data=find_data(folder), **kwargs)
+    return Config.fromfile(write('own.py', text))
+
+
+def counts_of(cfg):
+    return [len(build_loader(cfg, name).dataset) for name in ('train', 'val')]
+
+
+DETECTOR = 'mmdet::cascade_rcnn/cascade-rcnn_r50_fpn_1x_coco.py'
+CLASSIFIER = 'mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py'
+
+
+def test_own_coco_and_voc_files(write, tmp_path):
+    pytest.importorskip('mmdet')
+    coco = tmp_path / '我的 shapes'
+    make_mini_coco(coco, train=9, val=5, size=64)
+    for folder, kind, classes, counts in (
+            (coco, 'CocoMetric', ('circle', 'square', 'triangle'), [8, 5]),
+            (write_voc(tmp_path / 'voc'), 'VOCMetric', ('cat', 'dog'),
+             [1, 1])):
+        cfg = own(write, folder, DETECTOR)
+        assert [head.num_classes for head in cfg.model.roi_head.bbox_head
+                ] == [len(classes)] * 3
+        assert cfg.val_evaluator.type == kind
+        assert cfg.train_dataloader.dataset.metainfo.classes == classes
+        assert counts_of(cfg) == counts
+        sample = build_loader(cfg, 'val').dataset[0]
+        assert len(sample['data_samples'].gt_instances)
+        assert cfg.model.backbone.type == 'StepResNet'
+        assert cfg.custom_hooks[-1].type == 'TNSHook'
+
+
+@pytest.mark.parametrize('splits, counts', [
+    ((), [8, 3]), (('train', 'validation'), [11, 11])])
+def test_own_folders_of_classes(write, tmp_path, splits, counts):
+    folder = write_folders(tmp_path / 'my pets', *splits)
+    cfg = own(write, folder, CLASSIFIER, plain=True)
+    assert cfg.model.backbone.type == 'ResNet'
+    assert (cfg.model.head.num_classes, cfg.data_preprocessor.num_classes,
+            cfg.val_evaluator.topk) == (2, 2, (1, ))
+    assert counts_of(cfg) == counts
+    found = [build_loader(cfg, name).dataset for name in ('train', 'val')]
+    files = [{row['img_path'] for row in map(data.get_data_info, range(
+        len(data)))} for data in found]
+    assert not files[0] & files[1]
+    assert find_data(folder).splits['val'].counts == {
+        name: sum(f'/{name}/' in path for path in files[1])
+        for name in ('cat', 'dog')}
+
+
+def test_own_data_for_a_stepnet(write, tmp_path):
+    folder = write_folders(tmp_path / 'data')
+    path = str(write('step.py', PLAIN.replace("'ResNet'", "'StepResNet'") + '''
+dataset = dict(type='CustomDataset', pipeline=[
+    dict(type='LoadImageFromFile'), dict(type='PackInputs')])
+train_dataloader = val_dataloader = dict(
+    dataset=dataset, sampler=dict(type='DefaultSampler'))
+val_evaluator = dict(type='Accuracy')
+custom_hooks = [dict(type='TNSHook', interval=3)]
+'''))
+    cfg = own(write, folder, path)
+    assert cfg.model.backbone.type == 'StepResNet'
+    assert cfg.model.head.num_classes == 2 and len(cfg.custom_hooks) == 1
+
+
+def break_classes(root):
+    (root / 'val/bird').mkdir()
+    (root / 'val/bird/0.png').touch()
+
+
+@pytest.mark.parametrize('name, splits, change, words', [
+    (DETECTOR, ('train', 'val'), None, 'a config of mmpretrain'),
+    (CLASSIFIER, ('train', ), None, 'train, and val or test'),
+    (CLASSIFIER, ('train', 'val'), break_classes, 'the same classes'),
+    ('mmpretrain::resnet/resnet18_8xb16_cifar10.py', ('train', 'val'), None,
+     'a pipeline that loads images')])
+def test_own_data_that_do_not_fit(write, tmp_path, name, splits, change,
+                                  words):
+    pytest.importorskip('mmdet')
+    folder = write_folders(tmp_path / 'data', *splits)
+    if change:
+        change(folder)
+    with pytest.raises(ValueError, match=words):
+        own(write, folder, name)
+
+
+def test_odd_data_are_said(write, tmp_path, capsys, tool):
+    pytest.importorskip('mmdet')
+    make_mini_coco(tmp_path / 'coco', train=3, val=3, size=64)
+    (tmp_path / 'coco/train2017' / sorted(os.listdir(
+        tmp_path / 'coco/train2017'))[0]).unlink()
+    tool('to_stepnet', DETECTOR, '--data', tmp_path / 'coco', '--out',
+         tmp_path / 'own.py')
+    said = capsys.readouterr().err
+    assert 'train: 3 images' in said and 'not there: 1, such as' in said
+    with pytest.raises(ValueError, match='expected COCO files'):
+        find_data(tmp_path / 'nothing')

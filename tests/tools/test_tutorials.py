@@ -27,7 +27,7 @@ SMALLER = {
 #: What a reader has to find in a tutorial's outputs, and how many pictures.
 SHOWN = {
     'from_mmdet': (["type='StepResNet'", 'stiffness/tns', 'loss: ',
-                    'Average Precision', 'tns_median'], 3),
+                    'Average Precision', 'tns_median', 'StepConvNeXt'], 4),
     'own_step_size': (['unchanged at the start: True', 'solver_seed1',
                        'solver'], 1),
     'reading_a_network': (['no (first)', 'nsi_stage3_mean', 'own area',

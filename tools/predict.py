@@ -1,0 +1,121 @@
+#!/usr/bin/env python
+"""Draw what a trained detector or classifier sees in pictures of your own.
+
+python tools/predict.py CONFIG CHECKPOINT IMAGE_OR_FOLDER --out predicted
+
+By the library's own inferencer. With --steps also Δt by block, one figure for
+each picture, and the numbers on stdout.
+"""
+import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+
+from pathlib import Path
+
+import torch
+
+import stepnet_mm  # noqa: F401  registers modules and the safe loader
+from stepnet_mm.config import import_package, library_of
+from stepnet_mm.config.own_data import IMAGES
+from stepnet_mm.launch.entry import config_from, make_config_parser
+from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.utils.command_line import output_folder
+from stepnet_mm.visualization.style import new_figure, save_figure, styled
+
+
+def parse_args():
+    parser = make_config_parser(__doc__)
+    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument('images', type=Path, metavar='IMAGE_OR_FOLDER')
+    parser.add_argument(
+        '--out', type=output_folder, default=Path('predicted'),
+        help='folder to draw into (default: predicted)')
+    parser.add_argument(
+        '--score', type=float, default=.3,
+        help='least score of what a detector draws')
+    parser.add_argument(
+        '--steps', action='store_true', help='Δt by block of each picture')
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu')
+    args = parser.parse_args()
+    args.images = pictures(parser, args.images)
+    return args
+
+
+def pictures(parser, path):
+    """A picture, or those in a folder by name."""
+    found = sorted(path.iterdir()) if path.is_dir() else [path]
+    found = [p for p in found if p.suffix.lower() in IMAGES and p.is_file()]
+    if not found:
+        parser.error(f'IMAGE_OR_FOLDER: expected a picture or a folder of '
+                     f'them ({", ".join(IMAGES)}), got {path}; name another')
+    return found
+
+
+def detector(cfg, args):
+    """The network, and what draws a picture and returns its path and text."""
+    from mmdet.apis import DetInferencer
+    run = DetInferencer(cfg, args.checkpoint, args.device,
+                        show_progress=False)
+
+    def predict(path):
+        run.num_visualized_imgs = 0
+        run(str(path), out_dir=str(args.out), pred_score_thr=args.score)
+        return args.out / 'vis' / path.name, ''
+
+    return run.model, predict
+
+
+def classifier(cfg, args):
+    """The same of a classifier, with its top five."""
+    from mmpretrain import ImageClassificationInferencer
+    run = ImageClassificationInferencer(
+        cfg, pretrained=args.checkpoint, device=args.device)
+    names = run.classes or range(10 ** 6)  # the labels themselves
+
+    def predict(path):
+        found, = run(str(path), show_dir=str(args.out))
+        scores = torch.as_tensor(found['pred_scores'])
+        best = scores.topk(min(5, len(scores)))
+        return args.out / f'{path.stem}.png', ', '.join(
+            f'{names[i]} {100 * score:.1f} %'
+            for score, i in zip(*map(torch.Tensor.tolist, best)))
+
+    return run.model, predict
+
+
+@styled
+def draw_steps(recorder, path, image):
+    """Mean Δt of each measured block, which the figure's path shows."""
+    steps = recorder.step[-1].tolist()
+    names = [name.removeprefix('backbone.') for name in recorder.blocks]
+    figure = new_figure(6, 1 + .22 * len(names))
+    axes = figure.add_subplot()
+    axes.bar_label(axes.barh(names, steps), fmt=' %.3f')
+    axes.invert_yaxis()
+    axes.set(xlabel='Δt, mean over channels and places', title=image.name)
+    return save_figure(figure, path)
+
+
+def main():
+    args = parse_args()
+    cfg = config_from(args)
+    import_package(cfg)
+    library = library_of(cfg)
+    if library is None:
+        raise ValueError(f'{args.config}: expected a config of mmdet or '
+                         'mmpretrain, got neither; name another')
+    args.out.mkdir(parents=True, exist_ok=True)
+    model, predict = (detector if library == 'mmdet' else classifier)(
+        cfg, args)
+    for image in args.images:
+        if args.steps:
+            with TrajectoryRecorder(model) as recorder:
+                drawn, text = predict(image)
+            print(draw_steps(recorder, args.out / f'{image.stem}_steps.png',
+                             image))
+        else:
+            drawn, text = predict(image)
+        print(drawn, text)
+
+
+if __name__ == '__main__':
+    main()
