@@ -180,6 +180,8 @@ class StepBackbone(StepOwner):
             blocks: list[Any] = [*stage]
             for block in blocks:
                 block.fused = fused
+                if block.step is not None:
+                    block.step.set_fused(fused)
             for block, following in zip(blocks, blocks[1:]):
                 step = following.step
                 block.next_needs_mean = step is not None and (

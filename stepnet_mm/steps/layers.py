@@ -43,6 +43,7 @@ class InstanceEnhancement(nn.Module):
 
     2C parameters, w = 0 and b = -1 at the start (Appendix F).
     """
+    fused = False
 
     def __init__(self, channels: int):
         super().__init__()
@@ -57,8 +58,10 @@ class InstanceEnhancement(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """w ⊗ z + b."""
-        return torch.addcmul(
-            self.bias.view(-1, 1, 1), self.weight.view(-1, 1, 1), z)
+        weight, bias = self.weight.view(-1, 1, 1), self.bias.view(-1, 1, 1)
+        if self.fused:
+            return weight * z + bias
+        return torch.addcmul(bias, weight, z)
 
 
 def divide(channels: int, divisor: int, key: str) -> int:

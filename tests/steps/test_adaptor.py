@@ -31,13 +31,16 @@ def gate_of(step, x, f):
         logits.softmax(1) if kind.startswith('Softmax') else logits.sigmoid())
 
 
+@pytest.mark.parametrize('fused', [True, False])
 @pytest.mark.parametrize('name, kwargs', [
     *(('StepAdaptor', dict(inputs=inputs)) for inputs in INPUTS),
     *((name, dict(init_step=.4)) for name in VARIANTS),
     # The pooling that is not StepAdaptor's.
     *(('MaxPoolStepAdaptor', dict(inputs=inputs)) for inputs in INPUTS[1:])])
-def test_equals_the_literal_figure(name, kwargs):
+def test_equals_the_literal_figure(name, kwargs, fused):
     step = randomised(name, **kwargs).double().eval()
+    step.set_fused(fused)
+    assert step.ie.fused == fused
     both = torch.stack([*states(dtype=torch.float64)]).requires_grad_()
     x, f = both
     out, expected = step(x, f), f * gate_of(step, x, f)
@@ -75,8 +78,10 @@ def test_where_it_starts_for_every_input(cfg, key):
     assert torch.equal(loaded(x, f), f)
 
 
-def test_a_start_of_one_is_exactly_one_and_learns():
+@pytest.mark.parametrize('fused', [True, False])
+def test_a_start_of_one_is_exactly_one_and_learns(fused):
     step, (x, f) = StepAdaptor(5, init_step=1), torch.randn(2, 3, 5, 4, 4)
+    step.set_fused(fused)
     half = f.bfloat16()
     assert torch.equal(step(x.bfloat16(), half), half)
     step(x, f).sum().backward()
