@@ -121,8 +121,8 @@ class StepAdaptor(ChosenStart):
     def _mix(self, pooled: list[Tensor]) -> Tensor:
         """The group convolution: 1 or 2 x (N, C, 1, 1) -> (N, C, 1, 1)."""
         if self.fused:
-            weights = self.conv_weight.view(-1, 1, len(pooled))
-            return (torch.cat(pooled, 3) * weights).sum(3, keepdim=True)
+            row = self.conv_weight.view(-1, 1, len(pooled))
+            return (torch.cat(pooled, 3) * row).sum(3, keepdim=True)
         weights = self.conv_weight.view(-1, len(pooled), 1, 1).unbind(1)
         mixed = weights[0] * pooled[0]
         if len(pooled) == 1:

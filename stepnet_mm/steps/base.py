@@ -105,7 +105,8 @@ class StepSize(nn.Module):
 
     def set_fused(self, fused: bool) -> None:
         """Set the attribute of the step and of its parts that have it."""
-        for module in self.modules():
+        modules: list[Any] = [*self.modules()]
+        for module in modules:
             if hasattr(type(module), 'fused'):
                 module.fused = fused
 
