@@ -118,7 +118,20 @@ def test_failed_runs_keep_their_last_lines_and_stop_no_other(engine):
         assert re.search(f'{name}_seed0: failed: .*{reason}', done.err)
     for run in done.runs[:-1]:
         assert not starts_of(run, 'measure_stiffness')
-    assert 'fail_seed0: begun' in engine('list', **study).out
+    assert 'fail_seed0: begun\n' in engine('list', **study).out
+
+
+def test_how_far_a_run_is(engine):
+    line = ('x - mmengine - INFO - Epoch(train) [{}][ 6/16]  lr: 1.0e-01  '
+            'eta: 1 day, 0:00:0{}  time: 0.25  data_time: 0.1\n'
+            'Epoch(val) [{}][9/9]    accuracy/top1: 1{}.5000  time: 0.2\n')
+    study = behave(a=f'print({line.format(1, 9, 1, 1)!r}, '
+                   f'{line.format(2, 8, 2, 2)!r}, "AnError: \x1b]", sep=""); '
+                   'sys.exit(1)')
+    engine(**study)
+    assert engine('list', **study).out == (
+        'a_seed0: begun, [2][ 6/16], eta: 1 day, 0:00:08  time: 0.25, '
+        'accuracy/top1: 12.5000, AnError: \ufffd]\n')
 
 
 def test_a_divergence_is_recorded(engine):

@@ -17,7 +17,7 @@ if not sys.argv[-1].startswith('--run='):
     print('Could not import it')
     print(open('left').read(), end='')
     sys.exit(0)
-if sys.argv[-1] == '--run=wait_seed0':
+if sys.argv[-1].startswith('--run=wait'):
     def save(*_):
         open('saved', 'a').write('.')
         time.sleep(.3)
@@ -95,9 +95,22 @@ def test_without_snakemake_one_after_the_other(study):
                     'records=r.jsonl', 'data_root=the data', code=1)
     called = 'my study.py the runs r.jsonl --methods=a,b --data-root=the data'
     assert process.said() == (
-        f'{called}\nstudy: no Snakemake (it needs Python 3.11 and PyPI): the '
-        f'runs go one after the other\n{called} --run=a_seed0\n'
+        f'{called}\nstudy: no Snakemake (it needs Python 3.11 and PyPI): '
+        f'-j 1 alone counts\n{called} --run=a_seed0\n'
         f'{called} --run=b_seed1\n')
+
+
+def test_without_snakemake_two_at_a_time(study, tmp_path, monkeypatch):
+    monkeypatch.setenv('STUDIES_VENV', 'none')
+    names = 'a_seed0', 'wait_seed0', 'b_seed0', 'wait_seed1', 'late_seed0'
+    (tmp_path / 'left').write_text(''.join(f'{n}: begun\n' for n in names))
+    process = study('my study.py', '-j2')
+    until(lambda: process.said().count('listens') == 2)
+    process.terminate()
+    assert process.wait(20) == 143
+    assert (tmp_path / 'saved').read_text() == '..'
+    assert [f'--run={name}\n' in process.said() for name in names] == [
+        *4 * [True], False]
 
 
 @pytest.mark.parametrize('words, code, message', [

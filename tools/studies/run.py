@@ -206,8 +206,7 @@ def main():
             if args.run:
                 carry_out(run, args)
             else:
-                begun = 'begun' if run.config_file.is_file() else 'not begun'
-                print(f'{run.name}: {begun}')
+                print(f'{run.name}: {printable(outcome.progress(run))}')
     except RunStopped:
         print(f'{args.run}: stopped, the next call goes on', file=sys.stderr)
         sys.exit(SAVED)

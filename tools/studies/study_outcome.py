@@ -89,6 +89,17 @@ def is_trained(run: StudyRun) -> bool:
             for epoch in epochs_of(run.folder))
 
 
+def progress(run: StudyRun) -> str:
+    """How far a run is, by what its tools printed last; or their error."""
+    if not run.config_file.is_file():
+        return 'not begun'
+    text = run.log.read_text(errors='replace') if run.log.is_file() else ''
+    found = [re.findall(pattern, text, re.M) for pattern in (
+        r'\(train\) +(\[.+\]) +lr', r' (eta: .+?  time: [\d.]+)',
+        rf' ({run.study.metric}: [\d.]+)', r'^(.*(?i:error).*)\n?\Z')]
+    return ', '.join(['begun', *(values[-1] for values in found if values)])
+
+
 def has_diverged(run: StudyRun) -> bool:
     """Whether a run stopped at a loss of NaN or inf."""
     return (run.folder / DIVERGED).is_file()
