@@ -143,7 +143,9 @@ def _pooled(x: Tensor | PooledMap) -> Any:
 # branch reads a size, for an exported graph would keep it.
 @torch.fx.wrap
 def _mean(x: Tensor) -> Tensor:
-    return x.mean((2, 3), keepdim=True, dtype=float32_or_wider(x.dtype))
+    # Not x.mean(), whose gradient is a map and not one number for it.
+    total = x.sum((2, 3), keepdim=True, dtype=float32_or_wider(x.dtype))
+    return total / (x.size(2) * x.size(3))
 
 
 @torch.fx.wrap
