@@ -238,10 +238,11 @@ def _choose(stage: Sequence[StepBlock],
 def check_indices(step_blocks, sizes: list[int]) -> None:
     """Raise a ValueError unless there are lists of indices of the blocks."""
     rows = step_blocks if isinstance(step_blocks, (list, tuple)) else []
-    if len(rows) != len(sizes) or not all(
+    if len(rows) != len(sizes) or not any(rows) or not all(
             isinstance(chosen, (list, tuple)) and {*chosen} <= {*range(size)}
             for chosen, size in zip(rows, sizes)):
         raise ValueError(
             "backbone.step_blocks: expected 'identity', 'all' or "
-            f'{len(sizes)} lists of block indices, one per stage, for stages '
-            f'of {sizes} blocks, got {step_blocks!r}; count from 0')
+            f'{len(sizes)} lists of block indices, one per stage and not all '
+            f'empty, for stages of {sizes} blocks, got {step_blocks!r}; count '
+            'from 0, or set step=None for the stock network')

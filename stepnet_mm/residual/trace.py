@@ -25,8 +25,10 @@ from torch import Tensor, nn
 
 #: Changes of layout: nodes whose gradient is its own change of layout.
 LAYOUT = {f'{name}Backward{i}' for i in range(5) for name in (
-    'Alias', 'Clone', 'Permute', 'ReshapeAlias', 'Squeeze', 'Transpose',
-    'UnsafeView', 'Unsqueeze', 'View')}
+    'Alias', 'AsStrided', 'Clone', 'Permute', 'ReshapeAlias', 'Squeeze',
+    'Transpose', 'UnsafeView', 'Unsqueeze', 'View')}
+#: A change of a view in place.
+ON_VIEW = 'torch::autograd::CopySlices'
 #: Layers, by the axis of their output that has the channels.
 CHANNELS = {
     **dict.fromkeys(('AddmmBackward0', 'MmBackward0', 'LinearBackward0',
@@ -462,10 +464,10 @@ class _Block:
             path: list = []
             terms = []
             for node, following in zip(spine or (), (spine or ())[1:]):
-                if node.name() in LAYOUT:
-                    path.append(node)
-                terms += [(term, tuple(path)) for term in _summed(node)
-                          if term is not following]
+                moves = node.name() in (*LAYOUT, ON_VIEW)
+                terms += [(term, (*path, *[(node, term)] * moves))
+                          for term in _summed(node) if term is not following]
+                path += [(node, following)] * moves
             if terms and _keeps_places(path, self.call.shape):
                 return terms, activated
         raise _NoBlock('its input does not reach its output by additions '
@@ -541,9 +543,23 @@ def _summed(node) -> list:
 
 
 def _addends(node) -> list:
-    if node is None or node.name() != 'AddBackward0' or node._saved_alpha != 1:
-        return []
-    return [following for following, _ in node.next_functions]
+    name = node.name() if node is not None else ''
+    if name == 'AddBackward0' and node._saved_alpha == 1 or (
+            name == ON_VIEW and _adds(node)):
+        return [following for following, _ in node.next_functions]
+    return []
+
+
+def _adds(node) -> bool:
+    """Whether a change of a view in place adds all: by its gradients."""
+    # Torch 2.1 may not say a shape; a factor is on another device.
+    with suppress(AttributeError, RuntimeError):
+        shape = torch.Size(node._input_metadata[0].shape)
+        numbers = torch.arange(shape.numel(), dtype=torch.float64)
+        parts = node(numbers.view(shape))
+        return len(parts) == 2 and all(torch.equal(
+            part.flatten().sort()[0], numbers) for part in parts)
+    return False
 
 
 def _keeps_places(path: Sequence, shape: tuple) -> bool:
@@ -554,8 +570,10 @@ def _keeps_places(path: Sequence, shape: tuple) -> bool:
 
 
 def _undone(path: Sequence, values: Tensor) -> Tensor:
-    for node in path:
-        values = node(values)
+    for node, following in path:
+        parts = node(values)
+        values = parts if isinstance(parts, Tensor) else parts[
+            [*dict(node.next_functions)].index(following)]
     return values
 
 

@@ -74,6 +74,18 @@ class Layer(nn.Module):
         return x + self.ffn(self.norm2(x)), hw
 
 
+class OnView(Layer):
+    """Adds to the view that its last layer gives; autograd hides the sum."""
+    change = staticmethod(torch.Tensor.add_)
+
+    def forward(self, x, hw=None):
+        return self.change(self.ffn(self.qkv(self.norm1(x)).tanh()), x), hw
+
+
+class Multiplied(OnView):
+    change = staticmethod(torch.Tensor.mul_)
+
+
 class Sequence(nn.Sequential):
     """Runs all that it holds; f is its output minus its input."""
 
@@ -142,7 +154,7 @@ def stepped(kind, step='StepAdaptor', **kwargs):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind', [
-    Bottleneck, Scaled, Layer, Sequence, Joined, Reading])
+    Bottleneck, Scaled, Layer, OnView, Sequence, Joined, Reading])
 def test_at_one_it_is_the_stock_network_and_every_step_learns(kind):
     net, stock = stepped(kind)
     assert {*stock.state_dict()} == {
@@ -361,10 +373,11 @@ class Folding(Net):
     (nn.Linear(5, 3), 'SEAttention', 'a model that takes images or the'),
     (stepped(Layer)[0], 'SEAttention', 'add them once'),
     (Net(InPlace), 'SEAttention', 'InPlace, it changes its input in place'),
+    (Net(Multiplied), 'SEAttention', 'by additions alone'),
     (Frozen(Bottleneck), 'SEAttention', 'k, no gradient reaches its input'),
     (with_own('step', 1), 'StepAdaptor', "leaves 'step' to its step"),
     (with_own('forward', lambda x: x), 'StepAdaptor', "leaves 'forward' to")],
-    ids=range(9))
+    ids=range(10))
 def test_what_takes_no_step_is_refused(net, step, match):
     before = copy.deepcopy(net.state_dict())
     with pytest.raises(ValueError, match=match):
@@ -526,8 +539,10 @@ def test_blocks_are_chosen_as_the_recorder_counts_them():
     net = build(dict(cfg, step_blocks=[[1], [], [3], []]))
     assert [(block.stage, block.position) for block in find_residual_blocks(
         net) if block.step] == [(1, 1), (3, 3)]
-    with pytest.raises(ValueError, match=r'got layer1\.0: its output has ano'):
-        build(dict(cfg, step_blocks=[[0], [], [], []]))
+    for chosen, match in ([0], r'got layer1\.0: its output has ano'), (
+            [], 'not all empty'):
+        with pytest.raises(ValueError, match=match):
+            build(dict(cfg, step_blocks=[chosen, [], [], []]))
 
 
 @pytest.mark.parametrize('cfg', [
