@@ -17,7 +17,7 @@ USED = {
     'tests/hooks/test_load_report_hook.py': [
         '_register_load_state_dict_pre_hook'],
     'tests/hooks/test_tns_hook.py': ['_vis_backends'],
-    'tests/models/test_any_network.py': ['_saved_alpha'],
+    'tests/models/test_any_network.py': ['_input_metadata', '_saved_alpha'],
     'tests/models/test_backbone.py': ['_freeze_stages', '_modules'],
     'tests/models/test_fusion.py': [
         '_are_functorch_transforms_active', '_backward_hooks',
