@@ -88,6 +88,7 @@ optim_wrapper = dict(
     optimizer=dict(
         _delete_=True, type='AdamW', lr=1e-3, weight_decay=0.01),
     clip_grad=dict(max_norm=10))
+auto_scale_lr = dict(base_batch_size=4)  # which this lr is for
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, by_epoch=False, begin=0, end=30),
     dict(

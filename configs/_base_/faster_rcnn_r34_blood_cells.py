@@ -60,6 +60,7 @@ param_scheduler = [
         T_max=max_iters - 30,
         eta_min=1e-5),
 ]
+auto_scale_lr = dict(base_batch_size=16)  # not used; as in the records
 default_hooks = dict(
     # Evaluations are logged by their iteration.
     logger=dict(log_metric_by_epoch=False),
