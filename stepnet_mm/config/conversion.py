@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.registry import MODELS
 from mmengine.utils import is_installed
+from yapf.yapflib.yapf_api import FormatCode
 
 from ..steps.base import build_step
 from ..utils.data_errors import in_a_line
@@ -165,7 +166,9 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
             changes[keys] = {**changes.get(keys, {}), **settings}
     lines = inherit(path, Path(out or path).absolute().parent, changes,
                     **variables)
-    return '\n'.join([first, *lines]) + '\n'
+    text = '\n'.join([first, *lines]) + '\n'
+    # As mmengine does, which brings yapf.
+    return FormatCode(text, style_config='pep8')[0] if data else text
 
 
 def find_backbones(cfg: Config, scope: str | None = None
