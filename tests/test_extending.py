@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from mmengine.registry import MODELS
+from mmengine.registry import HOOKS, MODELS
 
 from stepnet_mm.recording import find_residual_blocks
 from stepnet_mm.stiffness import read_stiffness_record
@@ -16,7 +16,7 @@ from stepnet_mm.stiffness import read_stiffness_record
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / 'docs/extending.md').read_text()
 BLOCKS = re.findall(r'^```(\w+)\n(.*?)^```$', PAGE, re.M | re.S)
-MODULES = ('my_step', 'my_config', 'test_my_step')
+MODULES = ('my_step', 'my_config', 'test_my_step', 'my_quantity')
 
 
 def run_command(line, monkeypatch):
@@ -53,6 +53,7 @@ def test_the_page_does_what_it_says(tmp_path, monkeypatch, capsys):
         names = run_page(monkeypatch)
     finally:
         MODELS.module_dict.pop('DampedStep')
+        HOOKS.module_dict.pop('Alignment', None)
         for name in MODULES:
             sys.modules.pop(name)
     for name, test in names.items():
@@ -61,6 +62,8 @@ def test_the_page_does_what_it_says(tmp_path, monkeypatch, capsys):
     record = read_stiffness_record(tmp_path / 'my_net.jsonl')
     assert record.nsi.shape == (4, 12)
     assert (record.nsi > 0).all() and (record.step == 1).all()
+    values = names['alignment'].values
+    assert values.shape == (4, 12) and (values.abs() <= 1).all()
     counted = [block.step is not None
                for block in find_residual_blocks(names['stock'])]
     assert counted == [False] * 3 + [True] * 13

@@ -70,7 +70,9 @@ class TNSHook(MeasuringHook):
             self._probe = Probe(self._build_loader(runner),
                                 self.probe_cfg.get('num_samples', 512))
             self._probe.check(unwrap(runner.model), recorder)
-        stage = recorder.stage
+        self._warn(runner, recorder.stage)
+
+    def _warn(self, runner, stage) -> None:
         if len(stage.unique()) == len(stage):
             runner.logger.warning(
                 'TNSHook: each stage has one measured block (its first one is '
@@ -104,22 +106,34 @@ class TNSHook(MeasuringHook):
             recorder = self._empty_recorder(runner)
             self._probe.measure(unwrap(runner.model), recorder)
         if recorder is not None:
-            self._log(runner, recorder, _gather(recorder.nsi))
+            self._log(runner, recorder)
 
     def _empty_recorder(self, runner) -> TrajectoryRecorder:
         # One for a training, as it takes long to find a network's blocks.
         if self._recorder is None:
-            self._recorder = TrajectoryRecorder(runner.model, **self.choice)
+            self._recorder = self._new_recorder(runner.model)
         self._recorder.clear()
         return self._recorder
 
-    def _log(self, runner, recorder, nsi) -> None:
-        if not len(nsi):
+    def _new_recorder(self, model) -> TrajectoryRecorder:
+        return TrajectoryRecorder(model, **self.choice)
+
+    def _rows(self, recorder) -> torch.Tensor:
+        """What is measured, (N, L)."""
+        return recorder.nsi
+
+    def _summary(self, rows, recorder) -> dict:
+        """The scalars that are logged."""
+        return summarize_stiffness(rows, recorder.stage, recorder.blocks)
+
+    def _log(self, runner, recorder) -> None:
+        rows = _gather(self._rows(recorder))
+        if not len(rows):
             runner.logger.warning(
-                'TNSHook: the backbone was not called in this iteration, so '
-                'nothing was measured')
+                f'{self._owner}: the backbone was not called in this '
+                'iteration, so nothing was measured')
             return
-        scalars = summarize_stiffness(nsi, recorder.stage, recorder.blocks)
+        scalars = self._summary(rows, recorder)
         iteration = runner.iter + 1
         numbers = '  '.join(f'{k}: {v:.4g}' for k, v in scalars.items()
                             if '/' not in k)

@@ -5,6 +5,7 @@ May import: attention, ops, residual, steps, stiffness, utils.
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .nsi_recorder import RecordedCalls, TrajectoryRecorder
+from .quantity import QuantityRecorder
 from .step_size_ablation import (
     StepAblation,
     StepSizeMoments,
@@ -14,7 +15,7 @@ from .step_size_ablation import (
 )
 
 __all__ = [
-    'RecordedCalls', 'ResidualBlock', 'StepAblation', 'StepSizeMoments',
-    'TrajectoryRecorder', 'ablate_step_sizes', 'find_attention_layers',
-    'find_residual_blocks', 'fixed_step_sizes', 'list_blocks',
-    'record_attention', 'record_step_sizes']
+    'QuantityRecorder', 'RecordedCalls', 'ResidualBlock', 'StepAblation',
+    'StepSizeMoments', 'TrajectoryRecorder', 'ablate_step_sizes',
+    'find_attention_layers', 'find_residual_blocks', 'fixed_step_sizes',
+    'list_blocks', 'record_attention', 'record_step_sizes']

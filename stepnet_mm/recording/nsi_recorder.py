@@ -290,7 +290,7 @@ class _Trace(_Hooks):
             self.current = dict(state=x, version=version)
         else:
             self.current = dict(
-                x=sample_norm(x)) if self.block.identity is None else {}
+                x=self._read(x)) if self.block.identity is None else {}
 
     def _end(self, module, args, output):
         if self.current is None:
@@ -305,9 +305,13 @@ class _Trace(_Hooks):
                 'it, got a call without one of them (torch.compile had it '
                 'from before the recorder, or the forward leaves it out); '
                 'measure the model without torch.compile')
-        step = found.get('step', found['x'].new_tensor(torch.nan))
-        self.rows.append(dict(found, step=step.expand_as(found['x']),
+        self.rows.append(dict(self._row(**found),
                               shape=tuple(output.shape[1:])))
+
+    def _row(self, x, f, step=None) -> dict[str, Tensor]:
+        """What is kept of a forward; ``x`` has a value for each sample."""
+        step = x.new_tensor(torch.nan) if step is None else step
+        return dict(x=x, f=f, step=step.expand_as(x))
 
     def _tensor(self, values) -> Tensor:
         x = first_tensor(values)
@@ -329,8 +333,8 @@ class _Trace(_Hooks):
                 f'{self.block.name}: expected a block whose output has the '
                 f'shape of its input, {tuple(state.shape)}, got '
                 f'{tuple(output.shape)}; {TELL_APART}')
-        return dict(x=sample_norm(state),
-                    f=sample_norm(widened(output) - widened(state)))
+        return dict(x=self._read(state),
+                    f=self._read(widened(output) - widened(state)))
 
     def _identity(self, module, args, output):
         self._note('x', output)
@@ -351,7 +355,10 @@ class _Trace(_Hooks):
 
     def _note(self, key, value):
         if self.current is not None:
-            self.current[key] = _map_norm(value)
+            self.current[key] = self._read(value)
+
+    def _read(self, x) -> Tensor:
+        return _map_norm(x)
 
     def _delta(self, module, args, output):
         if self.current is not None:
