@@ -1,4 +1,4 @@
-"""Warnings of datasets that train, but not as intended."""
+"""Warnings of datasets and schedules that train, but not as intended."""
 import json
 import os.path as osp
 from collections import Counter
@@ -17,6 +17,7 @@ def data_warnings(runner) -> list[str]:
     lines: list[str] = []
     with suppress(Exception):  # a dataset may hold anything
         lines += _lines(runner)
+        lines += _of_warm_up(runner)
     return lines
 
 
@@ -31,6 +32,17 @@ def _lines(runner) -> Iterator[str]:
                 yield f'{name}_dataloader.dataset: {line}'
             for line in _of_file(part) if name == 'train' else ():
                 yield f'{name}_dataloader.dataset: {line}'
+
+
+def _of_warm_up(runner) -> Iterator[str]:
+    schedules = runner.cfg.get('param_scheduler') or []
+    for row in schedules if isinstance(schedules, list) else [schedules]:
+        last = row.get('end', 0)
+        if row['type'] == 'LinearLR' and not row.get('by_epoch', True) and (
+                last > runner.max_iters):
+            yield (f'param_scheduler: expected a warm-up within the '
+                   f'{runner.max_iters} iterations of the training, got one '
+                   f'of {last}: the learning rate stays low; set its end')
 
 
 def _innermost(dataset) -> Iterator[object]:
