@@ -18,8 +18,8 @@ from .lookup import (
     library_of,
 )
 
-#: Split -> how its files and folders are called.
-SPLITS = dict(train=r'train', val=r'val', test=r'test')
+#: What the names of a split's files and folders begin with, a word of them.
+SPLITS = 'train', 'val', 'test'
 IMAGES = '.jpg', '.jpeg', '.png', '.ppm', '.bmp', '.pgm', '.tif'
 
 
@@ -148,8 +148,8 @@ def _find_coco(root: Path) -> tuple[str, dict]:
 def _split_of(path: Path) -> str:
     """The split that a path names, its file first."""
     for part in reversed(path.parts):
-        for name, pattern in SPLITS.items():
-            if re.search(rf'(^|[^a-z]){pattern}', part.lower()):
+        for name in SPLITS:
+            if re.search(rf'(^|[^a-z]){name}', part.lower()):
                 return name
     return ''
 
