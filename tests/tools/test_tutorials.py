@@ -15,6 +15,10 @@ SMALLER = {
     'from_mmdet': {'--train 48 --val 12': '--train 8 --val 4',
                    'interval=4': 'interval=1',
                    r'12\/12': r'2\/2'},
+    'own_data': {'--train 160 --val 40': '--train 8 --val 4',
+                 '--image-scale 128 128': '--image-scale 64 64 --cfg-options '
+                 'train_cfg.max_iters=2 train_cfg.val_interval=2 '
+                 'custom_hooks.0.interval=1'},
     'own_step_size': {'seeds = [0, 1]': 'seeds = [1]',
                       "max_epochs': 2": "max_epochs': 1",
                       'total_steps=2': 'total_steps=1',
@@ -28,6 +32,8 @@ SMALLER = {
 SHOWN = {
     'from_mmdet': (["type='StepResNet'", 'stiffness/tns', 'loss: ',
                     'Average Precision', 'tns_median', 'StepConvNeXt'], 4),
+    'own_data': (['COCO in', 'Average Precision', 'tools/predict.py',
+                  '_steps.png'], 3),
     'own_step_size': (['unchanged at the start: True', 'solver_seed1',
                        'solver'], 1),
     'reading_a_network': (['no (first)', 'nsi_stage3_mean', 'own area',
