@@ -49,7 +49,7 @@ BINDINGS = dict(
     mmseg=dict(MODELS='stepnet_mm.models.mmseg_binding'),
     mmpretrain=dict(
         MODELS='stepnet_mm.models.mmpretrain_binding',
-        DATASETS='stepnet_mm.datasets.mmpretrain_binding'))
+        DATASETS='stepnet_mm.datasets.cifar_stl10'))
 
 #: Library -> the module of another one, whose backbones its scope has too.
 # mmrotate uses mmdet's ResNets; mmpose's are mmpretrain's without stochastic

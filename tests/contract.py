@@ -75,7 +75,7 @@ def classes() -> dict[str, list[type]]:
             import_module(module)
             found[f'{library}.{registry}'] = [
                 cls for cls in getattr(registries, registry).module_dict
-                .values() if cls.__module__ == module]
+                .values() if cls.__module__.startswith('stepnet_mm.')]
     return {registry: sorted(classes, key=lambda c: c.__name__.lower())
             for registry, classes in found.items()}
 

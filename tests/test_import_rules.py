@@ -15,6 +15,8 @@ from pathlib import Path
 import fresh
 import pytest
 
+from stepnet_mm.registration import BINDINGS
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
@@ -36,6 +38,10 @@ def imports_of(path):
                 '.' * node.level + (node.module or ''), package)
             found |= {f'{base}.{alias.name}' for alias in node.names}
     return found
+
+
+def module_of(path):
+    return '.'.join(path.relative_to(ROOT).with_suffix('').parts)
 
 
 def folder_of(path):
@@ -85,22 +91,16 @@ def test_stiffness_needs_torch_alone_and_the_top_nothing():
     assert not violations
 
 
-@pytest.mark.parametrize('library', (*LIBRARIES, 'mmseg'))
-def test_one_file_a_folder_binds_to_a_library(library):
-    """And bindings alone import it."""
-    files = defaultdict(set)
-    for path in FILES:
-        if library in map(top, imports_of(path)):
-            files[folder_of(path)].add(path.name)
-    assert files['models'] == {f'{library}_binding.py'}
-    assert all(len(names) == 1 for names in files.values()), dict(files)
-    assert '' not in files
-    bindings = tuple(f'{PACKAGE}.{folder}.{name[:-2]}'
-                     for folder, (name, ) in files.items())
+def test_bindings_alone_import_a_library_and_nothing_else_imports_them():
+    """The lazy ones, or files that only these import."""
+    lazy = {name for modules in BINDINGS.values() for name in modules.values()}
+    bound = {module_of(path) for path in FILES
+             if {*map(top, imports_of(path))} & {*LIBRARIES, 'mmseg'}}
+    assert lazy <= bound
     assert not [
-        (path, name) for path in FILES for name in imports_of(path)
-        if f'{name}.'.startswith(bindings)
-        and not path.name.endswith('_binding.py')]
+        (path, name) for path in FILES if module_of(path) not in lazy
+        for name in imports_of(path)
+        if f'{name}.'.startswith(tuple(f'{module}.' for module in bound))]
 
 
 def look(modules, hidden):

@@ -16,7 +16,7 @@ from .channel_attention import (
     SEMAttention,
     SRMAttention,
 )
-from .chosen_start import ConstantStep
+from .constant import ConstantStep
 from .fca import FCAAttention
 from .iebn import IEBN
 from .spatial_attention import CBAMAttention, SGEAttention

@@ -9,10 +9,11 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[3] / 'stepnet_mm'
 #: Modules whose classes are public as registered names, by folder.
 BINDINGS = {
-    'stepnet_mm.models': ('stepnet_mm.models.mmdet_binding',
-                          'stepnet_mm.models.mmpretrain_binding',
-                          'stepnet_mm.models.mmseg_binding'),
-    'stepnet_mm.datasets': ('stepnet_mm.datasets.mmpretrain_binding', ),
+    'stepnet_mm.models': tuple(
+        f'stepnet_mm.models.{name}' for name in (
+            'cifar_resnet', 'mmdet_binding', 'mmpretrain_binding',
+            'mmseg_binding', 'self_attention_net', 'vit')),
+    'stepnet_mm.datasets': ('stepnet_mm.datasets.cifar_stl10', ),
 }
 #: A folder's own docstring, above its names.
 ABOUT = ('    options: {members: false, show_root_heading: false, '
