@@ -1,8 +1,8 @@
 """Registers what the package has with mmengine and the libraries on it.
 
-Nothing of theirs is imported for it: a name says where its object is, and the
-object is imported when the name is asked for. So ``import stepnet_mm`` takes
-no time, in whatever order the libraries come.
+Nothing of theirs is imported for it: what registered_names.py lists is
+imported when it is asked for. So ``import stepnet_mm`` takes no time, in
+whatever order the libraries come.
 """
 import importlib.abc
 import importlib.util
@@ -11,55 +11,7 @@ import warnings
 from collections.abc import Callable
 
 from .lazy_exports import homes_of
-
-#: mmengine's root registries, seen from every scope -> module -> its names.
-NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
-    MODELS={
-        'stepnet_mm.steps': (
-            'CBAMAttention', 'ConstantStep', 'ECAAttention', 'FCAAttention',
-            'IEBN', 'MaxPoolStepAdaptor', 'SEAttention', 'SEMAttention',
-            'SGEAttention', 'SRMAttention', 'SoftmaxStepAdaptor',
-            'StepAdaptor', 'SumStepAdaptor', 'TimmAttention',
-            'UnnormalizedStepAdaptor'),
-        'stepnet_mm.attention.relative': ('RelativeSelfAttention2d', ),
-    },
-    HOOKS={
-        'stepnet_mm.resume.atomic_checkpoint_hook': (
-            'AtomicCheckpointHook', ),
-        'stepnet_mm.hooks.attention_map_hook': ('AttentionMapHook', ),
-        'stepnet_mm.hooks.broken_image_hook': ('BrokenImageHook', ),
-        'stepnet_mm.hooks.load_report_hook': ('LoadReportHook', ),
-        'stepnet_mm.resume.non_finite_loss_hook': ('NonFiniteLossHook', ),
-        'stepnet_mm.resume.preemption_hook': ('PreemptionHook', ),
-        'stepnet_mm.hooks.tns_hook': ('TNSHook', ),
-        'stepnet_mm.hooks.tns_metric': ('TNSMetricHook', ),
-    },
-    LOOPS={
-        'stepnet_mm.resume.resumable_loops': (
-            'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'),
-    },
-    METRICS={'stepnet_mm.hooks.tns_metric': ('TNSMetric', )},
-    WEIGHT_INITIALIZERS={'stepnet_mm.models.last_norm': ('LastNorm', )},
-    TRANSFORMS={
-        'stepnet_mm.datasets.broken_images': ('LoadIntactImageFromFile', )})
-
-#: Library -> its registries -> the module that binds to it.
-BINDINGS = dict(
-    mmdet=dict(MODELS='stepnet_mm.models.mmdet_binding'),
-    mmseg=dict(MODELS='stepnet_mm.models.mmseg_binding'),
-    mmpretrain=dict(
-        MODELS='stepnet_mm.models.mmpretrain_binding',
-        DATASETS='stepnet_mm.datasets.cifar_stl10'))
-
-#: Library -> the module of another one, whose backbones its scope has too.
-# mmrotate uses mmdet's ResNets; mmpose's are mmpretrain's without stochastic
-# depth: the same arguments, defaults and names of weights.
-BORROWED: dict[str, dict[str, tuple[str, ...]]] = dict(
-    mmrotate={'stepnet_mm.models.mmdet_binding': (
-        'StepResNet', 'StepResNetV1d', 'StepResNeXt', 'StepRegNet',
-        'StepHRNet')},
-    mmpose={'stepnet_mm.models.mmpretrain_binding': (
-        'StepResNet', 'StepResNetV1d', 'StepResNeXt')})
+from .registered_names import BINDINGS, BORROWED, NAMES
 
 
 def register() -> None:

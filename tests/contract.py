@@ -43,7 +43,7 @@ from stepnet_mm.attention import (
 )
 from stepnet_mm.hooks import TNSHook, TNSMetric
 from stepnet_mm.models.any_network import AnyStepBackbone
-from stepnet_mm.registration import BINDINGS, NAMES
+from stepnet_mm.registered_names import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 from stepnet_mm.utils.command_line import command_parser
 

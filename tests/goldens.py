@@ -42,7 +42,7 @@ from stepnet_mm.launch.entry import build_runner
 from stepnet_mm.models import step_block_class
 from stepnet_mm.ops import residual_tail
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.registration import NAMES
+from stepnet_mm.registered_names import NAMES
 from stepnet_mm.steps import build_step
 from stepnet_mm.stiffness import (
     DEFINITIONS,

@@ -15,7 +15,7 @@ from pathlib import Path
 import fresh
 import pytest
 
-from stepnet_mm.registration import BINDINGS
+from stepnet_mm.registered_names import BINDINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'

@@ -13,10 +13,8 @@ from mmengine.registry import Registry
 
 import stepnet_mm
 from stepnet_mm.lazy_exports import homes_of
+from stepnet_mm.registered_names import BINDINGS, BORROWED, NAMES
 from stepnet_mm.registration import (
-    BINDINGS,
-    BORROWED,
-    NAMES,
     _add_bindings,
     _add_location,
     _add_names,

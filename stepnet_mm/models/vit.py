@@ -35,6 +35,7 @@ class StepTransformerEncoderLayer(PretrainedStart, TransformerEncoderLayer):
     attn: Any
     ln1: nn.Module
     ffn: nn.Module
+    drop_path: nn.Module
 
     def add_step(self, cfg: dict | str, mode: str) -> None:
         """Give the layer a step-size module.
