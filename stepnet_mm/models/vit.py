@@ -35,7 +35,7 @@ class StepTransformerEncoderLayer(PretrainedStart, TransformerEncoderLayer):
     attn: Any
     ln1: nn.Module
     ffn: nn.Module
-    drop_path: nn.Module
+    ln2: nn.Module
 
     def add_step(self, cfg: dict | str, mode: str) -> None:
         """Give the layer a step-size module.

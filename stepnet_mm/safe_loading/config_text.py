@@ -4,8 +4,8 @@ An inferencer that is given weights alone builds its network and its test
 pipeline from it. Only those settings are kept, as plain values: mmengine
 executes a config, and its registries import the path of a dotted type.
 """
+import ast
 import builtins
-import io
 import os
 import os.path as osp
 import re
@@ -13,22 +13,12 @@ import site
 import sys
 import sysconfig
 import warnings
-from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from tokenize import (
-    COMMENT,
-    ENDMARKER,
-    NAME,
-    NEWLINE,
-    NL,
-    NUMBER,
-    STRING,
-    generate_tokens,
-)
+from typing import Any
 
 #: Where an inferencer looks for the text.
 TEXTS = (('message_hub', 'runtime_info', 'cfg'), ('meta', 'cfg'))
@@ -70,8 +60,6 @@ _OF_FILE = re.compile(r'(file|file_?name|(?<!drop_)path|dir)$')
 _PYTHON = osp.dirname(os.__file__)
 _INSTALLED = {*site.getsitepackages(), site.getusersitepackages(),
               *map(sysconfig.get_path, ('purelib', 'platlib'))}
-#: Brackets within brackets.
-_DEEPEST = 50
 
 
 class _Refused(ValueError):
@@ -151,90 +139,32 @@ def settings_of(text: str | bytes) -> dict:
         ValueError: if it holds more than settings.
     """
     try:
-        text = text if isinstance(text, str) else text.decode()
-        return _Reader(text).settings()
+        lines: list[Any] = ast.parse(text).body
+        if not all(isinstance(line, ast.Assign) for line in lines):
+            raise ValueError('no settings')
+        return {target.id: _plain(line.value)
+                for line in lines for target in line.targets}
     except Exception as error:  # no Python, or no text
         raise _Refused('more than settings '
                        f'({type(error).__name__}: {error!s:.80})') from None
 
 
-class _Reader:
-    """Reads plain values and ``dict(...)``, token by token.
-
-    Python's own parser, mostly 3.10's, dies of long or deep expressions.
-    """
-
-    def __init__(self, text: str):
-        self._tokens = (token for token in generate_tokens(
-            io.StringIO(text).readline) if token.type not in (COMMENT, NL))
-        self._next = next(self._tokens)
-        self._depth = 0
-
-    def settings(self) -> dict:
-        """The assignments, up to the end of the text."""
-        settings: dict = {}
-        while self._next.type != ENDMARKER:
-            name, value = self._assignment()
-            settings[name] = value
-            self._take(NEWLINE)
-        return settings
-
-    def _take(self, *expected) -> str:
-        """The next token, which has one of these types or texts."""
-        token, self._next = self._next, next(self._tokens, self._next)
-        if token.type not in expected and token.string not in expected:
-            raise ValueError(f'{token.string!r:.40} where it cannot be')
-        return token.string
-
-    def _assignment(self) -> tuple:
-        name = self._take(NAME)
-        self._take('=')
-        return name, self._value()
-
-    def _value(self):
-        text = self._take(NUMBER, STRING, 'True', 'False', 'None', '-',
-                          'dict', '(', '[', '{')
-        if text == '-':
-            return -_literal(self._take(NUMBER))
-        if text == 'dict':
-            self._take('(')
-            if self._next.string != '{':
-                return dict(self._items(')', self._assignment))
-            (made, ) = self._items(')', self._value)
-            return made
-        if text == '(':
-            return tuple(self._items(')', self._value, commas=1))
-        if text == '[':
-            return self._items(']', self._value)
-        if text == '{':
-            return dict(self._items('}', self._pair))
-        return _literal(text)
-
-    def _pair(self) -> tuple:
-        key = self._value()
-        self._take(':')
-        return key, self._value()
-
-    def _items(self, end: str, read: Callable, commas: int = 0) -> list:
-        """What ``read`` gives for each item up to the closing bracket."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise ValueError('too many brackets')
-        items: list = []
-        while self._next.string != end:
-            items.append(read())
-            if self._next.string != end or len(items) <= commas:
-                self._take(',')
-        self._take(end)
-        self._depth -= 1
-        return items
-
-
-def _literal(text: str):
-    """The value of a real number, a constant or a string without prefix."""
-    if text[0] not in '\'"' and text[-1] in '\'"jJ':
-        raise ValueError(f'{text:.40}')
-    return literal_eval(text)
+def _plain(node: Any):
+    """The value of what mmengine writes: constants, containers, dict(...)."""
+    if isinstance(node, ast.Call) and getattr(node.func, 'id', '') == 'dict':
+        items: Any = {part.arg: _plain(part.value) for part in node.keywords}
+        return dict(*map(_plain, node.args), **items)
+    if isinstance(node, ast.Dict):
+        return dict(zip(map(_plain, node.keys), map(_plain, node.values)))
+    if isinstance(node, (ast.List, ast.Tuple)):
+        parts = map(_plain, node.elts)
+        return tuple(parts) if isinstance(node, ast.Tuple) else list(parts)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_plain(node.operand)
+    if isinstance(node, ast.Constant) and isinstance(
+            node.value, (int, float, str, type(None))):
+        return node.value
+    raise ValueError(type(node).__name__)
 
 
 def _without(value):

@@ -37,6 +37,7 @@ _PLAIN = [getattr(pickle, name)[0] for name in '''
     BININT BININT1 BININT2 LONG1 BINFLOAT BINSTRING SHORT_BINSTRING
     BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8
     EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET
+    TUPLE TUPLE1 TUPLE2 TUPLE3
 '''.split()]
 #: Functions of torch._utils that make tensors alone (no offset of quantized
 #: tensors is checked, no index of sparse ones; no network of the mm libraries
@@ -62,9 +63,6 @@ FACTORIES = None, int, float, str, list, dict, set
 _KINDS = 'biufcSUmM'
 _CODES = [code for code in np.typecodes['All']
           if np.dtype(code).kind in f'{_KINDS}O']
-#: Python hashes tuples in one another by recursion, and so frees deques,
-#: defaultdicts and numpy's arrays of objects: 10^5 levels end the process.
-_DEEPEST, _MOST_FREED = 100, 1000
 
 
 class Refused(Exception):
@@ -94,23 +92,6 @@ def _filling(opcode: bytes, place: int, *types: type):
     return checked
 
 
-def _shallow(opcode: bytes):
-    """An opcode that makes tuples, but no deep ones."""
-    make = _PythonUnpickler.dispatch[opcode[0]]
-
-    def checked(self):
-        make(self)
-        made = self.stack[-1]
-        depth = 1 + max((self.deep.get(id(part), (1, ))[0] for part in made
-                         if type(part) is tuple), default=0)
-        if depth > _DEEPEST:
-            raise Refused(f'tuples more than {_DEEPEST} deep')
-        if depth > 1:
-            self.deep[id(made)] = depth, made  # kept, and so is its id
-
-    return checked
-
-
 class Unpickler(_PythonUnpickler):
     """Unpickles weights and mmengine's training states.
 
@@ -119,11 +100,6 @@ class Unpickler(_PythonUnpickler):
     """
     dispatch = {**dict.fromkeys(range(256), _refuse),
                 **{code: _PythonUnpickler.dispatch[code] for code in _PLAIN}}
-
-    def __init__(self, file, **kwargs) -> None:
-        super().__init__(file, **kwargs)
-        self.deep: dict[int, tuple] = {}
-        self.freed = 0
 
     def load(self):
         """Unpickle a value."""
@@ -159,8 +135,7 @@ class Unpickler(_PythonUnpickler):
         function = self.stack[-1]
         if not any(function is known for known in _calls().values()):
             raise Refused(f'a call of {torch.typename(function)}')
-        self.stack[-1] = made = function(*args)
-        self._count(type(made) in (deque, defaultdict))
+        self.stack[-1] = function(*args)
 
     def load_newobj(self):
         """Make an object without a state."""
@@ -180,13 +155,6 @@ class Unpickler(_PythonUnpickler):
         if type(made) not in _states():
             raise Refused(f'a state for {torch.typename(made)}')
         _states()[type(made)](made, state)
-        self._count(type(made) is np.ndarray and made.dtype.hasobject)
-
-    def _count(self, recursive: bool) -> None:
-        self.freed += recursive
-        if self.freed > _MOST_FREED:
-            raise Refused(f'more than {_MOST_FREED} deques, defaultdicts and '
-                          'arrays of objects')
 
     def load_binpersid(self):
         """Take torch's reference to a storage."""
@@ -216,9 +184,7 @@ class Unpickler(_PythonUnpickler):
             (pickle.APPENDS, 0, list, deque),
             (pickle.SETITEM, -3, *_DICTS),
             (pickle.SETITEMS, 0, *_DICTS),
-            (pickle.ADDITEMS, 0, set))},
-        **{opcode[0]: _shallow(opcode) for opcode in (
-            pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)}
+            (pickle.ADDITEMS, 0, set))}
     })
 
 

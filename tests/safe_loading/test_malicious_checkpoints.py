@@ -110,10 +110,6 @@ STRANGE = dict(
     versions_of_an_object=b'ccollections\nOrderedDict\n)R}'
     + text('_metadata') + b'c__builtin__\ncomplex\n)Rsb',
     # Python and numpy would end here, not only fail.
-    deep_tuples=b')' + b'\x85' * 3000,
-    deques=(b'ccollections\ndeque\n)R' * 3000) + b'a' * 2999,
-    default_dicts=b'ccollections\ndefaultdict\n)R' + (
-        text('a') + b'ccollections\ndefaultdict\n)R') * 3000 + b's' * 3000,
     a_short_list=ARRAY + b'(K\x01K\x02\x85' + call(
         b'cnumpy\ndtype\n', 'O8') + b'\x89]NatbK\x01',
     elements_without_bytes=ARRAY + b'(K\x01J\xff\xff\xff\x7f\x85' + call(
