@@ -13,7 +13,7 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
             'SGEAttention', 'SRMAttention', 'SoftmaxStepAdaptor',
             'StepAdaptor', 'SumStepAdaptor', 'TimmAttention',
             'UnnormalizedStepAdaptor'),
-        'stepnet_mm.attention.relative': ('RelativeSelfAttention2d', ),
+        'stepnet_mm.attention.self_attention': ('RelativeSelfAttention2d', ),
     },
     HOOKS={
         'stepnet_mm.resume.atomic_checkpoint_hook': (

@@ -80,7 +80,7 @@ class _Loader(importlib.abc.Loader):
         self.watch.end()
 
 
-class _Names(dict):
+class _LazyEntries(dict):
     """A registry's entries, those of ours imported when they are asked for.
 
     The registries of other scopes look into their parent's entries and do
@@ -95,7 +95,7 @@ class _Names(dict):
 
     def __reduce__(self) -> tuple:
         homes = {n: h for n, h in self.homes.items() if self._is_waiting(n)}
-        return _Names, (dict(self), homes, True)
+        return _LazyEntries, (dict(self), homes, True)
 
     def __contains__(self, name) -> bool:
         return super().__contains__(name) or self._is_waiting(name)
@@ -134,7 +134,7 @@ def _add_borrowed(registry_module) -> None:
 
 
 def _add_waiting(registry, modules: dict, borrowed: bool = False) -> None:
-    registry._module_dict = _Names(
+    registry._module_dict = _LazyEntries(
         registry._module_dict, homes_of(modules), borrowed)
 
 

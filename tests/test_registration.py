@@ -18,7 +18,7 @@ from stepnet_mm.registration import (
     _add_bindings,
     _add_location,
     _add_names,
-    _Names,
+    _LazyEntries,
     after_import,
 )
 
@@ -142,7 +142,7 @@ def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
     registry.get('Nothing')
     assert 'lazy_home' in sys.modules
     for kind in set(NAMES) - {'LAZY'}:
-        assert isinstance(ROOTS[kind]._module_dict, _Names)
+        assert isinstance(ROOTS[kind]._module_dict, _LazyEntries)
 
 
 def check_loaders(first):

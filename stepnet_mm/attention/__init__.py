@@ -15,7 +15,7 @@ from .maps import (
     save_attention,
     uniform_attention_distance,
 )
-from .relative import RelativeSelfAttention2d
+from .self_attention import RelativeSelfAttention2d
 
 __all__ = [
     'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',

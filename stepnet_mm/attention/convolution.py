@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from ..utils.precision import float32_or_wider
-from .relative import RelativeSelfAttention2d
+from .self_attention import RelativeSelfAttention2d
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from mmengine.config import Config, ConfigDict, DictAction
 
-from ..utils.files import POINTER
+from ..utils.files import LAST_CHECKPOINT
 from .lookup import (
     EVALUATORS,
     all_dicts,
@@ -206,7 +206,7 @@ def use_resume(cfg: Config, path: str) -> None:
         cfg.load_from = path
     elif has_hook(cfg, 'AtomicCheckpointHook'):
         cfg.auto_resume = True
-    elif osp.exists(osp.join(cfg.work_dir, POINTER)):
+    elif osp.exists(osp.join(cfg.work_dir, LAST_CHECKPOINT)):
         cfg.load_from = None
     else:  # mmengine would resume from load_from
         cfg.resume = False

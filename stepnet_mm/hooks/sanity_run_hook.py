@@ -12,11 +12,11 @@ from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop, Runner, ValLoop
 from torch.utils.data import DataLoader
 
-from ..recording.probe import kept_state
+from ..datasets.data_warnings import data_warnings
+from ..recording.probe import restored_state
 from ..utils import user_code
 from ..utils.data_errors import DataError, name_samples
 from ..utils.hook_helpers import unwrap
-from .data_warnings import data_warnings
 from .tns_metric import TNSMetricHook
 
 #: Images of a metric that is tried: COCO's looks at all of them, in seconds.
@@ -96,7 +96,7 @@ def _error(runner, warnings: list) -> Exception | None:
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with (kept_state(model), open(os.devnull, 'w') as nowhere,
+        with (restored_state(model), open(os.devnull, 'w') as nowhere,
               redirect_stdout(nowhere)):
             loop = _build_loop(runner, model)
             for number, batch in zip(range(2), loop.dataloader):

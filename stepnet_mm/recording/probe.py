@@ -43,7 +43,7 @@ class Probe:
         Raises:
             ValueError: if the model cannot be measured.
         """
-        with kept_state(model), recorder:
+        with restored_state(model), recorder:
             for sample in self.first:
                 try:
                     run_features(model, sample, recorder.blocks)
@@ -59,7 +59,7 @@ class Probe:
     def measure(self, model, recorder: TrajectoryRecorder) -> None:
         """Run this rank's samples through a model, under a recorder."""
         self.loader.generator.manual_seed(0)
-        with kept_state(model), _first_rank_buffers(model), recorder:
+        with restored_state(model), _first_rank_buffers(model), recorder:
             for batch in self.loader:
                 run_features(model, batch, recorder.blocks)
 
@@ -110,7 +110,7 @@ def sample_inputs(model, loader: DataLoader, number: int,
         indices = [first, *[i for i in indices if i != first]][:len(indices)]
     samples = subset_loader(loader, indices, len(indices))
     samples.generator.manual_seed(0)
-    with kept_state(model):
+    with restored_state(model):
         return network_inputs(model, next(iter(samples)))
 
 
@@ -121,7 +121,7 @@ def measure_attention(model, inputs, query=None, pattern: str | None = None,
     Takes ``inputs`` of :func:`sample_inputs`, and leaves the model as before.
     """
     names = [*find_attention_layers(model, pattern)]
-    with kept_state(model):
+    with restored_state(model):
         return record_attention(
             model, inputs, lambda: run_backbone(model, inputs, names), query,
             pattern, **more)
@@ -180,7 +180,7 @@ def run_backbone(model, inputs, blocks: list) -> None:
 
 
 @contextmanager
-def kept_state(model):
+def restored_state(model):
     """Eval mode and seeded generators; modes and states back afterwards.
 
     With the seed a pipeline that draws at random draws the same every time.

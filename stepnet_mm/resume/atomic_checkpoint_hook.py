@@ -10,7 +10,7 @@ from mmengine.fileio import LocalBackend, get_file_backend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 
-from ..utils.files import POINTER, UNFINISHED, written_whole
+from ..utils.files import LAST_CHECKPOINT, UNFINISHED, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint
 from .own_state import add_own_state, checkpoint_folder, resumes, trains
@@ -208,7 +208,7 @@ class AtomicCheckpointHook(CheckpointHook):
         self.save(runner, filename, meta, whole=temporary is not None)
         if is_main_process():
             AtomicLocalBackend().put_text(
-                self.last_ckpt, osp.join(runner.work_dir, POINTER))
+                self.last_ckpt, osp.join(runner.work_dir, LAST_CHECKPOINT))
         if before and before != temporary:
             self._delete(self._path(before))
         return self.last_ckpt

@@ -11,7 +11,7 @@ from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
 
 from ..safe_loading.loaders import load_from_local
-from ..utils.files import POINTER, read_pointer
+from ..utils.files import LAST_CHECKPOINT, read_pointer
 
 #: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'
@@ -57,8 +57,8 @@ def latest_checkpoint(work_dir: str, folder: str | None = None,
             continue
         if path == pointed and osp.dirname(path) not in (folder, work_dir):
             print_log(
-                f'{osp.join(work_dir, POINTER)}: expected a checkpoint of '
-                f'this work dir, got {path} and no newer one here; the run '
+                f'{osp.join(work_dir, LAST_CHECKPOINT)}: expected a checkpoint '
+                f'of this work dir, got {path} and no newer one here; the run '
                 'goes on from it, delete last_checkpoint if it is not meant',
                 logger='current', level=logging.WARNING)
         return path, damaged

@@ -69,10 +69,11 @@ class _Refused(ValueError):
 def without_code(checkpoint, filename: str):
     """Reduce the config texts in a checkpoint to :func:`inferencer_text`."""
     for place in TEXTS:
-        text = at(checkpoint, place)
+        text = value_at(checkpoint, place)
         if isinstance(text, str):
             try:
-                at(checkpoint, place[:-1])[place[-1]] = inferencer_text(text)
+                holder = value_at(checkpoint, place[:-1])
+                holder[place[-1]] = inferencer_text(text)
             except ValueError as error:  # or a number too long to print
                 _drop(checkpoint, place)
                 warnings.warn(
@@ -91,12 +92,12 @@ def drop_texts(checkpoint: dict) -> None:
 
 
 def _drop(checkpoint, place: tuple) -> None:
-    holder = at(checkpoint, place[:-1])
+    holder = value_at(checkpoint, place[:-1])
     if isinstance(holder, dict):
         holder.pop(place[-1], None)
 
 
-def at(holder, path):
+def value_at(holder, path):
     """The value behind a path of keys, None if there is none."""
     for name in path:
         holder = holder.get(name) if isinstance(holder, dict) else None
@@ -115,7 +116,7 @@ def inferencer_text(text: str) -> str:
     """
     cfg = settings_of(text)
     kept = _some(cfg, ('default_scope', 'model', 'test_cfg'))
-    dataset = at(cfg, ('test_dataloader', 'dataset'))
+    dataset = value_at(cfg, ('test_dataloader', 'dataset'))
     if isinstance(dataset, dict):
         kept['test_dataloader'] = dict(dataset=_some(dataset, _OF_DATASET))
     if isinstance(cfg.get('visualizer'), dict):

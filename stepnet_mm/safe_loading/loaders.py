@@ -24,7 +24,7 @@ import torch
 from torch import hub, serialization
 
 from . import unpickler
-from .config_text import at, without_code
+from .config_text import value_at, without_code
 
 #: The attribute of a folder in a zip's directory.
 _FOLDER = 0x10
@@ -122,7 +122,7 @@ def keep_own_files(checkpoint, folder: str) -> None:
 
     The folder is a path or a URL.
     """
-    info = at(checkpoint, ('message_hub', 'runtime_info'))
+    info = value_at(checkpoint, ('message_hub', 'runtime_info'))
     if not isinstance(info, dict):
         return
     for key, value in list(info.items()):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 #: In a work dir, the path of its last checkpoint; mmengine writes it.
-POINTER = 'last_checkpoint'
+LAST_CHECKPOINT = 'last_checkpoint'
 #: In a work dir whose training NonFiniteLossHook stopped: why.
 DIVERGED = 'diverged.txt'
 #: Ends the name of a file that is being written.
@@ -110,7 +110,7 @@ def read_pointer(work_dir) -> str | None:
         OSError: if it cannot be read now.
     """
     try:
-        content = Path(work_dir, POINTER).read_bytes()
+        content = Path(work_dir, LAST_CHECKPOINT).read_bytes()
     except FileNotFoundError:
         return None
     return content.decode(errors='replace').strip() or None

@@ -13,7 +13,7 @@ from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.recording.probe import (
     Probe,
-    kept_state,
+    restored_state,
     run_features,
     spread_indices,
 )
@@ -59,7 +59,7 @@ def test_random_samples_are_the_same_and_nothing_changes(workers):
     assert nsi.shape == (6, 5)
     assert torch.equal(measure(model, probe), nsi)
     with pytest.raises(RuntimeError, match='on purpose'):
-        with kept_state(model):
+        with restored_state(model):
             assert not model.backbone.training
             raise RuntimeError('on purpose')
     assert_same(get_random_state(), generators)

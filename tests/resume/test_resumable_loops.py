@@ -39,8 +39,6 @@ from stepnet_mm.utils import random_state
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('loops')
 
-#: A case that another one repeats in less time.
-LONG = pytest.mark.long
 EPOCHS, ITERATIONS = {}, dict(by_epoch=False)
 FINITE = dict(by_epoch=False, sampler=dict(type='DefaultSampler',
                                            shuffle=True))
@@ -332,12 +330,11 @@ class LoaderHook(Hook):
             loop.dataloader = Prefetcher(loop.dataloader)
 
 
-@pytest.mark.parametrize('kind, stop, hook', [
-    (EPOCHS, 14, {}), pytest.param(ITERATIONS, 14, {}, marks=LONG),
-    (EPOCHS, 8, dict(prefetch=False, batch_size=6))])
-def test_a_hook_may_set_the_loader(tmp_path, kind, stop, hook):
+@pytest.mark.parametrize('stop, hook', [
+    (14, {}), (8, dict(prefetch=False, batch_size=6))])
+def test_a_hook_may_set_the_loader(tmp_path, stop, hook):
     """And the place in the data is not lost."""
-    settings = dict(hooks=[dict(type='LoaderHook', **hook)], **kind)
+    settings = dict(hooks=[dict(type='LoaderHook', **hook)])
     whole = final_state(train(tmp_path / 'whole', **settings))
     train(tmp_path, stop, **settings)
     assert_same(whole, final_state(train(tmp_path, resume=True, **settings)))
@@ -375,13 +372,9 @@ def average(runner):
 
 
 @pytest.mark.parametrize('kind, where, act, stop, at', [
-    pytest.param(ITERATIONS, 'before_train', take, 'after_train_iter', 15,
-                 marks=LONG),
     (FINITE, 'before_train', take, 'after_train_iter', 15),
     (dict(checkpoint=dict(by_epoch=True)), 'after_train_epoch', validate,
      'before_val', 4),
-    pytest.param(dict(checkpoint=dict(by_epoch=True)), 'before_val_epoch',
-                 average, 'after_val_iter', 4, marks=LONG),
     (FINITE, 'before_val_epoch', average, 'after_val_iter', 8)])
 def test_what_a_hook_does_is_the_same_after_a_resume(
         tmp_path, kind, where, act, stop, at):
@@ -430,13 +423,12 @@ def test_an_iterator_of_a_hooks_own_goes_on_as_in_mmengine(tmp_path):
     assert any('is advanced by 8 batches' in line for line in lines)
 
 
-@pytest.mark.parametrize('workers', [pytest.param(0, marks=LONG), 1])
-def test_a_hook_may_pass_over_the_data(tmp_path, whole, workers):
+def test_a_hook_may_pass_over_the_data(tmp_path, whole):
     """Once, though the training never ends, and the batches go on."""
     hook, passes = Hook(), []
     hook.after_train_iter = lambda runner, *_, **__: (
         runner.iter == 20 and passes.append(len([*runner.train_dataloader])))
-    runner = resume_runner(tmp_path, workers=workers, **FINITE)
+    runner = resume_runner(tmp_path, workers=1, **FINITE)
     runner.register_hook(hook)
     runner.train()
     assert passes == [11]
@@ -481,11 +473,9 @@ class SizedSampler(list):
         super().__init__(range(SIZE))
 
 
-@pytest.mark.parametrize('kind', [
-    EPOCHS, pytest.param(ITERATIONS, marks=LONG)])
-def test_the_sampler_may_know_the_size_alone(tmp_path, kind, monkeypatch):
+def test_the_sampler_may_know_the_size_alone(tmp_path, monkeypatch):
     monkeypatch.delattr(AugmentedDataset, '__len__')
-    settings = dict(kind, sampler=dict(type='SizedSampler'), val_cfg=None,
+    settings = dict(sampler=dict(type='SizedSampler'), val_cfg=None,
                     val_dataloader=None, val_evaluator=None)
     whole = final_state(train(tmp_path / 'whole', **settings))
     train(tmp_path, 25, **settings)

@@ -74,7 +74,7 @@ def measure(cfg, args, path):
     with file_lock(lock_beside(path)):
         done = stiffness.begin_record(path, header)
         rest = probe.subset_loader(loader, indices[done:])
-        with probe.kept_state(model), recorder:
+        with probe.restored_state(model), recorder:
             for batch in track_iter_progress((rest, len(rest))):
                 probe.run_features(model, batch, recorder.blocks)
                 nsi, step = recorder.nsi, recorder.step

@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader
 
 from stepnet_mm.datasets import make_mini_coco
-from stepnet_mm.hooks.data_warnings import data_warnings
+from stepnet_mm.datasets.data_warnings import data_warnings
 
 
 def warnings_of(dataset, count=3, end=100):
