@@ -125,7 +125,7 @@ def _why_uncertain(error: Exception) -> str:
 
 def _text(error: Exception) -> str:
     if isinstance(error, DataError):
-        # A worker sends its traceback too.
+        # A worker's error holds the whole traceback: its last part counts.
         return f'sanity run, {str(error).strip().rpartition("DataError: ")[2]}'
     names = user_code.functions_in(error)
     key = ('model' if 'val_step' in names else

@@ -57,9 +57,10 @@ def latest_checkpoint(work_dir: str, folder: str | None = None,
             continue
         if path == pointed and osp.dirname(path) not in (folder, work_dir):
             print_log(
-                f'{osp.join(work_dir, LAST_CHECKPOINT)}: expected a checkpoint '
-                f'of this work dir, got {path} and no newer one here; the run '
-                'goes on from it, delete last_checkpoint if it is not meant',
+                f'{osp.join(work_dir, LAST_CHECKPOINT)}: expected a '
+                f'checkpoint of this work dir, got {path} and no newer one '
+                'here; the run goes on from it, delete last_checkpoint if it '
+                'is not meant',
                 logger='current', level=logging.WARNING)
         return path, damaged
     return None, damaged

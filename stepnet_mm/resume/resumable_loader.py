@@ -104,7 +104,8 @@ class NumberedBatches:
         return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[list]:
-        # With the first batch, for torch makes two iterators with workers.
+        # This runs at the first batch: with workers torch makes a second
+        # iterator, which takes none and must not use up `start`.
         batches = iter(
             self._repeated() if self.endless else self.batch_sampler)
         start, self.start, self.endless = self.start, 0, False

@@ -188,9 +188,10 @@ class ResumableLoop(BaseLoop):
                 f'the batch sampler is led past {self.batches} batches that '
                 'were seen; one that looks at each sample (by aspect ratio) '
                 'takes minutes for a million')
-        # Iteration-based training ignores a prefetcher, as in mmengine.
+        # Not a hook's loader if endless: as in mmengine, which holds its own
+        # iterator there.
         for batch in self._loader if self.endless else self.dataloader:
-            if numbered.start:  # it reads from elsewhere
+            if numbered.start:  # still: the loader does not use `numbered`
                 self.runner.logger.warning(
                     'the loader that a hook has set goes on at its first '
                     f'batch, not at batch {numbered.start} of the epoch')
@@ -288,9 +289,9 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         self._skipped = 0
 
     def _resume(self) -> None:
-        taken = self.batches  # by a hook
+        taken = self.batches
         super()._resume()
-        if taken:  # no sampler begins twice
+        if taken:  # by a hook: the sampler is at work, so take up to the place
             wanted, self.batches = self.batches, taken
             while self.batches < wanted:
                 self._next()
@@ -322,7 +323,7 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         """The next batch, maybe of an iterator that a hook has set."""
         counted, skipped, self._skipped = self.batches, self._skipped, 0
         batch = next(self.dataloader_iterator)
-        if self.batches > counted:  # it takes them from the BatchStream
+        if self.batches > counted:  # BatchStream has counted it
             return batch
         if skipped:
             self.runner.logger.warning(

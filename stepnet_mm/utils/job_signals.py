@@ -123,9 +123,8 @@ class SignalListener:
 
     def _ignore_in_child(self) -> None:
         """Called in a child of multiprocessing."""
-        if SignalListener.current is self:
-            if hasattr(signal, 'sigwaitinfo'):  # as ignore_in_workers
-                IgnoreSignals(None, self.signals)(0)
+        if SignalListener.current is self and hasattr(signal, 'sigwaitinfo'):
+            IgnoreSignals(None, self.signals)(0)
 
 
 def stop_listening() -> None:
