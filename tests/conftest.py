@@ -1,5 +1,5 @@
 """Fixtures shared by all tests; nothing is downloaded."""
-import stepnet_mm.utils.interrupts  # noqa: F401
+import stepnet_mm.utils.interrupts
 
 import functools
 import logging
@@ -19,7 +19,7 @@ from mmengine.registry import MODELS
 from mmengine.utils import ManagerMixin, digit_version
 from yapf.yapflib import yapf_api
 
-import stepnet_mm  # noqa: F401
+import stepnet_mm
 from stepnet_mm.ops import residual_tail
 from stepnet_mm.steps import StepSize
 

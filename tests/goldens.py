@@ -12,7 +12,7 @@ That a training that was killed and resumed ends as an unbroken one, bit for
 bit, is shown by tests/resume/test_resumable_loops.py and
 tests/tools/test_train.py.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import difflib
 import json
@@ -35,7 +35,7 @@ from mmengine.registry import MODELS
 from pytest import approx
 from torch import Tensor, nn
 
-import stepnet_mm  # noqa: F401  registers modules
+import stepnet_mm  # registers modules
 from stepnet_mm.config import conversion, load_config, set_data_root
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.launch.entry import build_runner

@@ -3,7 +3,7 @@
 
 python tools/make_mini_coco.py data/mini_coco
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.utils.command_line import command_parser, output_folder

@@ -3,7 +3,7 @@
 
 python tools/test.py CONFIG CHECKPOINT --show-dir drawn
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import os
 
@@ -11,7 +11,7 @@ import mmengine
 from mmengine.dist import is_main_process
 from mmengine.registry import HOOKS
 
-import stepnet_mm  # noqa: F401  registers modules and the safe loader
+import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.config.lookup import accepted_arguments, class_of
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook

@@ -6,7 +6,7 @@ told from one that failed. Its arguments are passed on, and so are USR1 and
 USR2, of which it would die. (TERM: it gives the ranks 30 s and ends with 143.)
 Under nohup a HUP is ignored, for which torchrun has a handler of its own.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import glob
 import os

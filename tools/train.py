@@ -3,7 +3,7 @@
 
 python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import shlex
 import signal
@@ -15,7 +15,7 @@ HELD = [getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2')
 if HELD:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
-import stepnet_mm  # noqa: E402,F401  registers modules and the safe loader
+import stepnet_mm  # noqa: E402  registers modules and the safe loader
 from stepnet_mm import config as C  # noqa: E402
 from stepnet_mm.launch import entry  # noqa: E402
 from stepnet_mm.launch.distributed import init_distributed  # noqa: E402

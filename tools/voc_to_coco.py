@@ -9,7 +9,7 @@ and copies the split's images into images/. Boxes without area are left out;
 difficult ones become `iscrowd`, which training and evaluation ignore.
 Coordinates stay as they are.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import json
 import shutil

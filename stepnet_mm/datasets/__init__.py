@@ -1,4 +1,4 @@
-"""Datasets, image loading that skips broken files, and mini-COCO.
+"""Datasets, image loading that skips broken files, warnings, mini-COCO.
 
 May import: utils.
 """

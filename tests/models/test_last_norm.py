@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmengine.registry import MODELS
 
-import stepnet_mm  # noqa: F401
+import stepnet_mm
 
 INIT = [dict(type='Kaiming', layer='Conv2d'),
         dict(type='Constant', val=1, layer='BatchNorm2d')]

@@ -8,14 +8,14 @@ fixed at its mean over images and positions; and with one number for each
 block. Says how much step sizes vary over images, positions and channels.
 Attention modules of this package are step sizes too.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import json
 from numbers import Real
 
 from mmengine.hooks import LoggerHook
 
-import stepnet_mm  # noqa: F401  registers modules and the safe loader
+import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.work_dir import measure_into

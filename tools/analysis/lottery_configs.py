@@ -19,7 +19,7 @@ so far: share of the block, and of all above it, in the sum of own areas.
 stiff: share of the samples in which NSI is at least 1.5 x the mean of its
 stage.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import random
 from itertools import accumulate

@@ -8,7 +8,7 @@ begin. NSI of every sample and block goes into a record, one JSON line a
 batch; a measurement that was cut goes on from there when the same command is
 run again. Records are read by plot.py and lottery_configs.py.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import copy
 import hashlib

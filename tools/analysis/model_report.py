@@ -11,7 +11,7 @@ mode; a multiply-add is one. The operators listed as not counted are most of a
 step-size or attention module: compare the latency. FLOPs of a RoI head grow
 with the number of regions, which random weights propose here.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from collections import Counter
 
@@ -20,7 +20,7 @@ from mmengine.analysis import FlopAnalyzer, parameter_count
 from mmengine.analysis.print_helper import complexity_stats_table
 from torch.utils.benchmark import Timer
 
-import stepnet_mm  # noqa: F401  registers modules
+import stepnet_mm  # registers modules
 from stepnet_mm import config as C
 from stepnet_mm.profiling import image_size, prepare
 from stepnet_mm.profiling.networks import EDGE

@@ -9,7 +9,7 @@ plot.py report WORK_DIR           all of it on one page (report.html)
 python tools/analysis/plot.py stiffness --help says what each does. Records
 are made by tools/analysis/measure_stiffness.py.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import argparse
 import inspect

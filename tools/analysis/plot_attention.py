@@ -9,7 +9,7 @@ range  mean attention distance by layer and head, and over the iterations
 From what AttentionMapHook left in a work dir, or from records by name, by
 iteration.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from pathlib import Path
 

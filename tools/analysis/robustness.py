@@ -9,12 +9,12 @@ and 2 / 255 for each pixel in the direction that raises the cross-entropy.
 Both act on the pixels before they are normalised, and are clipped to their
 range.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import torch
 from torch.nn.functional import cross_entropy
 
-import stepnet_mm  # noqa: F401  registers modules and the safe loader
+import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm import config as C
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.work_dir import measure_into

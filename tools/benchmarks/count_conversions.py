@@ -6,7 +6,7 @@ python tools/benchmarks/count_conversions.py > table.md
 A config converts if to_stepnet.py writes its StepNet, that is, if this builds
 and holds a step. About 20 minutes on one core: each network is built once.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import functools
 import logging

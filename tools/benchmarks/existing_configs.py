@@ -12,7 +12,7 @@ nothing is downloaded: the StepNet gets the weights of the stock model, which
 are random, as by load_from. Then both see the same small images in eval mode,
 and the StepNet trains three iterations with its own optimizer.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import copy
 import sys
@@ -27,7 +27,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import set_random_seed
 
-import stepnet_mm  # noqa: F401  registers modules
+import stepnet_mm  # registers modules
 from stepnet_mm.config import conversion
 from stepnet_mm.config.conversion import find_backbones
 from stepnet_mm.launch.entry import build_model

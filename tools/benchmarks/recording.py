@@ -7,7 +7,7 @@ Forward and backward of a ResNet-50 with and without a recorder, taken in
 turns, as processor time of this process, or until a GPU has done.
 OMP_NUM_THREADS sets the threads.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import time
 from contextlib import nullcontext
@@ -18,7 +18,7 @@ import torch
 from mmengine.registry import MODELS
 from torch.utils.benchmark import timer
 
-import stepnet_mm  # noqa: F401  registers modules
+import stepnet_mm  # registers modules
 from stepnet_mm.profiling import interleave
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness

@@ -21,7 +21,7 @@ network, mode and phase. Saved bytes are the storages that autograd keeps for
 the backward pass, parameters and buffers left out. The peak, of a GPU alone,
 is above the memory in use before.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import csv
 import platform
@@ -32,7 +32,7 @@ from statistics import quantiles
 import torch
 from mmengine.registry import MODELS
 
-import stepnet_mm  # noqa: F401  registers modules
+import stepnet_mm  # registers modules
 from stepnet_mm import profiling
 from stepnet_mm.config import read_config
 from stepnet_mm.ops import residual_tail

@@ -10,7 +10,7 @@ whose Jacobians are NOT symmetric, so Theorem 2 says nothing of them.
 
 python tools/theory/stiffness_indices.py
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -14,7 +14,7 @@ to 20 %.
 
 python tools/theory/three_body.py
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from typing import NamedTuple
 

@@ -5,7 +5,7 @@ python tools/theory/tns_rectangles.py RECORD docs/figures/tns.png
 
 RECORD is of measure_stiffness.py; the image is that of median TNS.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from pathlib import Path
 
