@@ -154,7 +154,10 @@ def stepped(kind, step='StepAdaptor', **kwargs):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind', [
-    Bottleneck, Scaled, Layer, OnView, Sequence, Joined, Reading])
+    Bottleneck, Scaled, Layer, Sequence, Joined, Reading,
+    pytest.param(OnView, marks=pytest.mark.skipif(
+        not hasattr(torch.autograd.graph.Node, '_input_metadata'),
+        reason='torch 2.1 does not say what a node takes'))])
 def test_at_one_it_is_the_stock_network_and_every_step_learns(kind):
     net, stock = stepped(kind)
     assert {*stock.state_dict()} == {
