@@ -65,11 +65,11 @@ class SteppedBlock(PretrainedStart):
         if self.place.child is None:
             output = run(*args, **kwargs)
             return with_first(output, self._moved(x, first_tensor(output)))
-        state = vars(self)['_state'] = [x]  # not by nn.Module's slow way
+        self._state = state = [x]
         try:
             output = run(*args, **kwargs)
         finally:  # a checkpointed one ends as soon as it can
-            vars(self)['_state'] = None
+            self._state = None
         skipped = len(state) == 1 and first_tensor(output) is x
         if len(state) != 2 and not skipped:
             raise RuntimeError(
