@@ -41,7 +41,8 @@ class SteppedBlock(PretrainedStart):
     place: Any
     step: Any
     recomputed = False
-    _state: list | None = None
+    #: In a forward: x_t, and a None for each time that the child was called.
+    _state: list
 
     def forward(self, *args, **kwargs):
         """The block's own forward, with f ⊗ Δt in the place of f.
@@ -65,17 +66,18 @@ class SteppedBlock(PretrainedStart):
         if self.place.child is None:
             output = run(*args, **kwargs)
             return with_first(output, self._moved(x, first_tensor(output)))
-        self._state = state = [x]
+        state = self._state
+        state.append(x)
         try:
             output = run(*args, **kwargs)
         finally:  # a checkpointed one ends as soon as it can
-            self._state = None
-        skipped = len(state) == 1 and first_tensor(output) is x
-        if len(state) != 2 and not skipped:
+            calls = len(state) - 1
+            state.clear()
+        if calls != 1 and not (calls == 0 and first_tensor(output) is x):
             raise RuntimeError(
                 f'{type(self).__name__}: expected {self.place.child} once in '
-                f'a forward, got {len(state) - 1} calls, so f is not known; '
-                'leave the block out by step_blocks')
+                f'a forward, got {calls} calls, so f is not known; leave the '
+                'block out by step_blocks')
         return output
 
     def _moved(self, x: Tensor, y: Tensor) -> Tensor:
@@ -111,11 +113,11 @@ class SteppedBlock(PretrainedStart):
 
     def _in_place_of(self, child):
         """What the forward finds under the child's name."""
-        return child if self._state is None else _InPlaceOf(child, self)
+        return _InPlaceOf(child, self) if self._state else child
 
     def _through(self, child, args: tuple, kwargs: dict):
         """What a child gives, with f ⊗ Δt in the place of f."""
-        state: Any = self._state
+        state = self._state
         state.append(None)
         if self.place.takes:
             f = first_tensor([*args, *kwargs.values()])
@@ -218,6 +220,7 @@ def _put_step(block: Any, place: Place, step: StepSize) -> None:
     block.residual_weight = names[0]
     block.__class__ = _stepped_class(kind, place.child)
     block.place, block.step = place, step.to(first[0].device)
+    block._state = []
     if getattr(block, 'with_cp', False) is True:
         block.with_cp, block.recomputed = False, True
 

@@ -323,7 +323,7 @@ def test_gradients_of_a_block_that_runs_twice():
     plain.load_state_dict(net.state_dict())
     for each in (net, plain):
         each.train()(IMAGES).square().sum().backward()
-        assert all(block._state is None for block in each.blocks)
+        assert not any(block._state for block in each.blocks)
     for p, q in zip(net.parameters(), plain.parameters()):
         assert torch.equal(p.grad, q.grad)
 
