@@ -134,7 +134,7 @@ class StepBlock(PretrainedStart):
 
     def _advance_fused(self, x: Tensor) -> Tensor:
         """The fused branch: as `_advance` up to rounding, see fusion.py."""
-        z = self._convolve_by(normalize_over, x)
+        z = self._convolve_by(True, x)
         return run_tail(self, z, self._shortcut(x))
 
     def _shortcut(self, x: Tensor) -> Tensor:
@@ -142,13 +142,14 @@ class StepBlock(PretrainedStart):
 
     def _convolve(self, x: Tensor) -> Tensor:
         """Up to the last convolution's output."""
-        return self._convolve_by(None, x)
+        return self._convolve_by(False, x)
 
-    def _convolve_by(self, over: Callable | None, x: Tensor) -> Tensor:
+    def _convolve_by(self, over: bool, x: Tensor) -> Tensor:
         for i in range(1, self.num_convs):
             conv = self._modules[f'conv{i}']
             norm, z = getattr(self, f'norm{i}'), convolve(conv, x)
-            x = over(norm, conv, z) if over else normalize(norm, z)
+            x = (normalize_over(norm, conv, z) if over
+                 else normalize(norm, z))
             x = self._plug_in(i, rectify(self.relu, x))
         return convolve(self.last_conv, x)
 

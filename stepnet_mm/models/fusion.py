@@ -38,8 +38,8 @@ def can_fuse(block: 'StepBlock', x: Tensor) -> bool:
     These are a BatchNorm, a step that pools only and a ReLU, with nothing
     between them and no hook on them but such as read a :class:`PooledMap`
     (attribute ``reads_pooled``), under a compiler none at all. True too where
-    there is no step; never in pre-activation, where no norm is last. Maps
-    are as large as x at most: with small ones the modules are as fast.
+    there is no step; never in pre-activation, where no norm is last, and
+    not with a small x, where the modules are as fast.
     """
     # A graph shows the modules; engines fold BatchNorms themselves.
     if not block.fused or torch.jit.is_tracing() or (
@@ -62,7 +62,7 @@ def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     step = block.step
     if step is None or not _fits(block.last_norm, z, identity):
         y = block.end(identity, block.complete(z))
-    elif writes_over(z):
+    elif _writes_over(z):
         y = _run_over_maps(block, step, z, identity)
     else:
         y = _run_by_moments(block.last_norm, step, z, identity)
@@ -88,20 +88,21 @@ def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
         identity, z, step_size.to(z.dtype), out=z).relu_()
 
 
-def writes_over(z: Tensor) -> bool:
+def _writes_over(z: Tensor) -> bool:
     """Whether large maps are written over: in inference on a CPU.
 
     There they are expensive to allocate.
     """
-    return (z.device.type == 'cpu' and not torch.is_grad_enabled()
-            and not is_compiling() and ResidualTail.supports(z, z))
+    return z.device.type == 'cpu' and not (
+        torch.is_grad_enabled() or is_compiling())
 
 
-def normalize_over(norm: Any, conv: nn.Module, z: Tensor) -> Tensor:
+def normalize_over(norm: Any, conv: Any, z: Tensor) -> Tensor:
     """norm(z) of z = conv(x), over z where nobody holds it."""
     running = _running(norm) if type(norm) is nn.BatchNorm2d else None
-    if (running is None or type(conv) is not nn.Conv2d or not writes_over(z)
-            or _is_hooked(conv) or _is_hooked(norm)):
+    if (running is None or type(conv) is not nn.Conv2d or not _writes_over(z)
+            or _is_hooked(conv) or _is_hooked(norm)
+            or not ResidualTail.supports(z, z)):
         return normalize(norm, z)
     unused = running[0].new_empty(0)
     return torch.ops.aten.native_batch_norm.out(

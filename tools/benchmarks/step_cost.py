@@ -16,10 +16,9 @@ Training is forward and backward, the loss a sum (with --detector, the
 detector's losses); inference runs in eval mode. With --host the maps are so
 small that only the host's time is left, as where a GPU waits for it: one
 thread, and each network runs twice in a row, of which the second counts. The
-CSV has one row for each
-network, mode and phase. Saved bytes are the storages that autograd keeps for
-the backward pass, parameters and buffers left out. The peak, of a GPU alone,
-is above the memory in use before.
+CSV has one row for each network, mode and phase. Saved bytes are the storages
+that autograd keeps for the backward pass, parameters and buffers left out. The
+peak, of a GPU alone, is above the memory in use before.
 """
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
@@ -98,8 +97,8 @@ def parse_args():
     parser.add_argument('--batch-size', type=int, default=8, help='images')
     parser.add_argument('--edge', type=int, default=224, help='px')
     parser.add_argument('--least', type=int, metavar='ELEMENTS',
-                        help='of a map that is fused, eager and with '
-                        'gradients; default: the package\'s')
+                        help='of a map that is fused, eager; default: the '
+                        'package\'s')
     parser.add_argument('--host', nargs='?', const='ResNet',
                         choices=list(SMALL), help='one of few channels, at '
                         '32 px and batch 2, 35 rounds (default: ResNet)')
@@ -111,17 +110,22 @@ def parse_args():
     args = parser.parse_args()
     foreign = OTHERS if args.detector or args.cifar else ()
     if args.host:
-        parser.set_defaults(edge=32, batch_size=2, rounds=35, networks=[
-            *['plain', 'stepnet', 'constant', 'se_identity'],
-            *['se_mmpretrain'] * (args.host == 'ResNet')])
-        args = parser.parse_args()
-        torch.set_num_threads(1)
+        args = as_host(parser, args.host)
     args.networks = [*dict.fromkeys(['plain', *(args.networks or (
         name for name in NETWORKS if name not in foreign))])]
     if args.detector:
         args.phases = ['train']
     check_networks(parser, args, foreign)
     return args
+
+
+def as_host(parser, network):
+    """The arguments again, with the defaults of --host."""
+    parser.set_defaults(edge=32, batch_size=2, rounds=35, networks=[
+        'plain', 'stepnet', 'constant', 'se_identity',
+        *['se_mmpretrain'] * (network == 'ResNet')])
+    torch.set_num_threads(1)
+    return parser.parse_args()
 
 
 def check_networks(parser, args, foreign):
