@@ -109,12 +109,17 @@ def dicts_of_type(node, *names: str) -> list[dict]:
 
 def all_dicts(node) -> Iterator[dict]:
     """All dicts in a part of a config, itself included."""
+    return (found for _, found in dicts_by_path(node))
+
+
+def dicts_by_path(node, path: tuple = ()) -> Iterator[tuple]:
+    """Path and node of the same, the path of keys and list indices."""
     if isinstance(node, dict):
-        yield node
-        node = list(node.values())
-    if isinstance(node, (list, tuple)):
-        for child in node:
-            yield from all_dicts(child)
+        yield path, node
+    children = (list(node.items()) if isinstance(node, dict) else
+                enumerate(node) if isinstance(node, (list, tuple)) else ())
+    for key, child in children:
+        yield from dicts_by_path(child, (*path, key))
 
 
 def check_sync_bn(cfg: Config) -> None:

@@ -2,7 +2,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +12,7 @@ from .lookup import (
     EVALUATION,
     EVALUATORS,
     TRAIN,
+    dicts_by_path,
     dicts_of_type,
     has_hook,
     library_of,
@@ -276,7 +276,7 @@ def data_changes(cfg: Config, data: OwnData) -> tuple[dict, dict]:
     keys = ('model', 'data_preprocessor') + (
         EVALUATORS if data.kind == 'class folders' else ())
     for key in keys:
-        for path, node in _dicts(cfg.get(key), (key, )):
+        for path, node in dicts_by_path(cfg.get(key), (key, )):
             if found := _numbers(node, len(data.classes)):
                 changes[path] = {**changes.get(path, {}), **found}
     batch = cfg.train_dataloader.get('batch_size', 1)
@@ -300,7 +300,7 @@ def _check(cfg: Config, data: OwnData) -> None:
         raise ValueError(
             f'--data: expected a config of {wanted}, with _base_ and text, '
             f'for {data.kind}, got {cfg.filename}; choose another config')
-    stuff = [path for path, node in _dicts(cfg.model, ('model', ))
+    stuff = [path for path, node in dicts_by_path(cfg.model, ('model', ))
              if node.get('num_stuff_classes')]
     masks = [node for node in dicts_of_type(
         cfg.train_dataloader, 'LoadAnnotations') if node.get('with_mask')]
@@ -356,16 +356,6 @@ def _evaluator(cfg: Config, key: str, data: OwnData) -> dict:
     split = data.splits[key.split('_')[0]]
     return dict(_delete_=True, type='CocoMetric', metric=metric,
                 ann_file=Source(f'data_root + {split.ann_file!r}'))
-
-
-def _dicts(node, path: tuple) -> Iterator[tuple]:
-    """Path and node of each dict in a part of a config."""
-    if isinstance(node, dict):
-        yield path, node
-    pairs = (node.items() if isinstance(node, dict) else
-             enumerate(node) if isinstance(node, (list, tuple)) else ())
-    for key, child in pairs:
-        yield from _dicts(child, (*path, key))
 
 
 def _numbers(node: dict, count: int) -> dict:

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from stepnet_mm.stiffness import (
     read_stiffness_record,
+    stage_summary,
     total_neural_stiffness,
 )
 from stepnet_mm.utils.command_line import command_parser, output_file
@@ -28,11 +29,10 @@ def parse_args():
 
 def rectangles(nsi, stage):
     """(width, height) by stage: largest NSI over its mean, less 1, and it."""
-    found = {}
-    for number in stage.unique().tolist():
-        own = nsi[stage == number]
-        found[number] = (float(own.max() / own.mean() - 1), float(own.max()))
-    return found
+    found = stage_summary(nsi[None], stage)
+    widths = found.maximum / found.mean - 1
+    return dict(zip(found.stages.tolist(), zip(
+        widths[0].tolist(), found.maximum[0].tolist())))
 
 
 @style.styled
