@@ -10,6 +10,7 @@ methods = {
 methods['constant'] = dict(
     config='../resnet164/resnet164_plain_cifar10.py',
     options={'model.backbone.step': dict(type='ConstantStep', _delete_=True)})
+methods['last_gamma'] = dict(config='_base_/resnet164_last_gamma.py')
 options = {
     'train_cfg.max_epochs': 30,
     'param_scheduler': [

@@ -1,5 +1,5 @@
 """No warm-up, two rates: CIFAR-10 at 16 px, ResNet-56, 2 epochs."""
-_base_ = './_base_/cifar10_16px_two_epochs.py'
+_base_ = './_base_/cifar10_16px.py'
 
 PLAIN, SE, STEPNET, PREACT = (
     f'../resnet164/resnet164_{name}_cifar10.py'
@@ -20,6 +20,13 @@ methods = {
         ('stepnet', STEPNET, {}),
         ('se', SE, {}),
         ('preact_plain', PREACT, {}))
+}
+options = {
+    'train_cfg.max_epochs': 2,
+    'param_scheduler': [
+        dict(type='CosineAnnealingLR', by_epoch=True, end=2, T_max=2,
+             convert_to_iter_based=True)
+    ],
 }
 pooled = False  # plain diverges at the higher rate, or nearly
 del PLAIN, SE, STEPNET, PREACT, CONSTANT
