@@ -23,6 +23,7 @@ class StepAdaptor(ChosenStart):
 
     .. math:: x_t + f \otimes \tilde F(x_t + f, x_t)
 
+    Paper: <https://arxiv.org/abs/2308.09939>.
     GAP of x_t and of the coarse x_{t+1} = x_t + f, a 1x1 group convolution
     with C groups, BatchNorm, IE (w ⊗ z + b) and a sigmoid (Fig. 4b,
     Appendix F); 6C parameters, 5C for one input. Pooling is linear,

@@ -16,6 +16,7 @@ class SEAttention(StepSize):
 
     .. math:: \Delta t = \sigma(W_2 ReLU(W_1 GAP(f) + b_1) + b_2)
 
+    Paper: <https://arxiv.org/abs/1709.01507>.
     2C²/r + C/r + C parameters. The hidden width is C/r exactly, where
     mmpretrain's SELayer rounds it to a multiple of 8.
 
@@ -50,6 +51,7 @@ class ECAAttention(StepSize):
 
     .. math:: \Delta t = \sigma(Conv1D_k(GAP(f)))
 
+    Paper: <https://arxiv.org/abs/1910.03151>.
     k parameters.
 
     Args:
@@ -87,6 +89,7 @@ class SRMAttention(StepSize):
 
     .. math:: \Delta t = \sigma(BN(a \otimes \mu(f) + b \otimes \sigma(f)))
 
+    Paper: <https://arxiv.org/abs/1903.10829>.
     μ and σ are mean and unbiased standard deviation over space; σ is 0 where
     H·W = 1. a = b = 0 at the start. 4C parameters.
 
@@ -127,6 +130,7 @@ class SEMAttention(StepSize):
         \quad \Delta t = \sigma(\alpha_1 SE(z)) \otimes
         \sigma(\alpha_2 ECA(z)) \otimes \sigma(\alpha_3 IE(z))
 
+    Paper: <https://arxiv.org/abs/2209.05680>.
     SE, ECA and IE are the logits of their modules: α weights them before the
     sigmoid. ECA has the kernel that grows with C, IE starts at w = 0, b = -1.
     2C²/r + C/r + C (SE), k (ECA), 2C (IE) and 3C + 3 (W, v) parameters.

@@ -23,6 +23,7 @@ class FCAAttention(StepSize):
 
     .. math:: \Delta t = \sigma(W_2 ReLU(W_1 \cdot DCT(f)))
 
+    Paper: <https://arxiv.org/abs/2012.11879>.
     GAP becomes 16 components of the orthonormal 2-D DCT-II, one for each
     sixteenth of the channels; the one of frequency 0 is √(HW) times the mean.
     Frequencies are given for a 7 x 7 map and scale with ``dct_size`` // 7.

@@ -14,6 +14,7 @@ class IEBN(nn.Module):
     .. math:: BN_0(x) \otimes (\gamma \otimes \delta) + \beta, \quad
         \delta = \sigma(w \otimes GAP(x) + b)
 
+    Paper: <https://arxiv.org/abs/1908.04008>.
     BN_0 is BatchNorm without γ and β; δ gates γ alone and looks at the
     layer's input. w = 0 and b = -1 at the start. 4C parameters.
 

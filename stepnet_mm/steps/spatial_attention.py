@@ -17,6 +17,7 @@ class CBAMAttention(StepSize):
         M_s = \sigma(BN(Conv_{7\times7}([\max_c f'; mean_c f']))), \quad
         f' = f \otimes M_c, \quad \Delta t = M_c \otimes M_s
 
+    Paper: <https://arxiv.org/abs/1807.06521>.
     As its authors publish it: one MLP for both poolings, summed before the
     sigmoid. At the start the MLP's biases are 0, the convolution's weights
     N(0, 2/7²) (Kaiming over fan-out), and the γ of the BatchNorm behind it
@@ -66,6 +67,7 @@ class SGEAttention(StepSize):
         c = GAP(f_g) \cdot f_g, \quad \hat c = (c - \mu(c)) / (\sigma(c) +
         \epsilon), \quad \Delta t = \sigma(w_g \hat c + b_g)
 
+    Paper: <https://arxiv.org/abs/1905.09646>.
     for each of G groups of channels; the dot product runs over a group's
     channels, μ and the unbiased σ over space. w = 0 and b = 1 at the start.
     2G parameters.
