@@ -119,6 +119,14 @@ def test_what_each_network_gains():
     assert axes.lines[4].get_xdata().tolist() == [1.5, 2.5, 3.5, 4.5] * 2
 
 
+def test_an_option_has_its_value_where_all_methods_share_it():
+    options = [dict(lr=rate, epochs=2) for rate in (.1, .4)]
+    report = report_of([], **{
+        name: dict(options=o) for name, o in zip('ab', options)})
+    assert tool.settings(report) == [
+        'Changed in every config: `lr`, `epochs` 2.']
+
+
 def test_runs_that_are_missing_or_diverged():
     """The tables of whole studies are the pages of docs/results, in CI."""
     report = report_of(

@@ -184,7 +184,9 @@ def settings(report: Report) -> list[str]:
     """The circumstances of the runs."""
     records, methods = report.records, [*report.methods.values()]
     changed = ', '.join(
-        f'`{key}`' if isinstance(value, (dict, list)) else f'`{key}` {value}'
+        f'`{key}`' if isinstance(value, (dict, list)) or any(
+            method.options[key] != value for method in methods)
+        else f'`{key}` {value}'
         for key, value in methods[0].options.items()
         if all(key in method.options for method in methods))
     found = [f'Changed in every config: {changed or "nothing"}.']
