@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""Draw what a trained detector or classifier sees in pictures of your own.
+"""Draw what a trained network sees in pictures of your own.
 
 python tools/predict.py CONFIG CHECKPOINT IMAGE_OR_FOLDER --out predicted
 
-By the library's own inferencer. With --steps also Δt by block, one figure for
-each picture, and the numbers on stdout.
+By the inferencer of mmdet, mmpretrain or mmseg. With --steps also Δt by
+block, one figure for each picture.
 """
 import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 
@@ -82,6 +82,21 @@ def classifier(cfg, args):
     return run.model, predict
 
 
+def segmentor(cfg, args):
+    """The same of a segmentor, without a text."""
+    from mmseg.apis import MMSegInferencer
+    run = MMSegInferencer(cfg, args.checkpoint, device=args.device)
+
+    def predict(path):
+        run(str(path), out_dir=str(args.out))
+        return args.out / 'vis' / path.name, ''
+
+    return run.model, predict
+
+
+PREDICTORS = dict(mmdet=detector, mmpretrain=classifier, mmseg=segmentor)
+
+
 @styled
 def draw_steps(recorder, path, image):
     """Mean Δt of each measured block, which the figure's path shows."""
@@ -99,13 +114,13 @@ def main():
     args = parse_args()
     cfg = config_from(args)
     import_package(cfg)
-    library = library_of(cfg)
-    if library is None:
-        raise ValueError(f'{args.config}: expected a config of mmdet or '
-                         'mmpretrain, got neither; name another')
+    library = library_of(cfg) or cfg.get('default_scope')
+    if library not in PREDICTORS:
+        raise ValueError(f'{args.config}: expected a config of '
+                         f'{", ".join(PREDICTORS)}, got {library}; name '
+                         'another')
     args.out.mkdir(parents=True, exist_ok=True)
-    model, predict = (detector if library == 'mmdet' else classifier)(
-        cfg, args)
+    model, predict = PREDICTORS[library](cfg, args)
     for image in args.images:
         if args.steps:
             with TrajectoryRecorder(model) as recorder:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 import stepnet_mm  # noqa: F401  registers modules
-from stepnet_mm.config import OptionsAction
+from stepnet_mm.config import OptionsAction, add_image_scale
 from stepnet_mm.config.conversion import to_stepnet
 from stepnet_mm.config.own_data import find_data
 from stepnet_mm.utils.command_line import command_parser
@@ -42,6 +42,7 @@ def parse_args():
     parser.add_argument(
         '--plain', action='store_true',
         help='with --data: the backbones stay as they are')
+    add_image_scale(parser)
     args = parser.parse_args()
     if args.plain and (not args.data or args.step):
         parser.error('--plain: expected a --data and no --step beside it; '
@@ -58,7 +59,7 @@ def main():
     try:
         data = find_data(args.data) if args.data else None
         text = to_stepnet(args.config, args.out, step, args.only, data,
-                          args.plain)
+                          args.plain, args.image_scale)
         if args.out:
             path = Path(args.out)
             path.parent.mkdir(parents=True, exist_ok=True)

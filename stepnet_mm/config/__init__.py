@@ -11,7 +11,8 @@ __getattr__, __all__ = lazy_exports(
                    'use_tns_metric'],
         lookup=['EVALUATION', 'TRAIN', 'check_sync_bn', 'has_hook',
                 'import_package', 'library_of'],
-        options=['OptionsAction', 'set_data_root', 'set_image_scale',
-                 'set_in_loaders', 'use_amp', 'use_auto_scale_lr',
-                 'use_no_validation', 'use_resume', 'use_tta'],
+        options=['OptionsAction', 'add_image_scale', 'set_data_root',
+                 'set_image_scale', 'set_in_loaders', 'use_amp',
+                 'use_auto_scale_lr', 'use_no_validation', 'use_resume',
+                 'use_tta'],
         reading=['load_config', 'read_config']))

@@ -14,6 +14,7 @@ from yapf.yapflib.yapf_api import FormatCode
 from ..steps.base import build_step
 from ..utils.data_errors import in_a_line
 from .lookup import class_of, import_package
+from .options import scale_changes
 from .own_data import OwnData, data_changes
 from .reading import (
     INSTALLED,
@@ -118,7 +119,7 @@ class Backbone:
 
 def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
                only: Sequence[str] = (), data: OwnData | None = None,
-               plain: bool = False) -> str:
+               plain: bool = False, scale: Sequence[int] | None = None) -> str:
     """The text of the config that is the StepNet of another one.
 
     It inherits that config and changes the types of its backbones; norms,
@@ -135,11 +136,13 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         data (OwnData, optional): a user's data, to which the config's
             datasets, evaluators and heads are set.
         plain (bool): whether the backbones stay, for ``data`` alone.
+        scale (sequence[int], optional): long and short edge of the images,
+            as :func:`.set_image_scale` sets it.
 
     Raises:
         ValueError: if the config cannot be read, has no backbone that can
             be converted, or is a StepNet already; or on an unknown ``step``
-            or key, or ``data`` that it is not for.
+            or key, or ``data`` or a ``scale`` that it is not for.
     """
     if step:
         build_step(step, 64)
@@ -164,6 +167,8 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         variables.update(own)
         for keys, settings in others.items():
             changes[keys] = {**changes.get(keys, {}), **settings}
+    for keys, settings in scale_changes(cfg, scale) if scale else ():
+        changes[keys] = {**changes.get(keys, {}), **settings}
     lines = inherit(path, Path(out or path).absolute().parent, changes,
                     **variables)
     text = '\n'.join([first, *lines]) + '\n'

@@ -1,6 +1,9 @@
 """Changes of a config by the tools' options."""
+import copy
 import os.path as osp
 import re
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from mmengine.config import Config, ConfigDict, DictAction
@@ -9,6 +12,7 @@ from ..utils.files import LAST_CHECKPOINT
 from .lookup import (
     EVALUATORS,
     all_dicts,
+    dicts_by_path,
     dicts_of_type,
     each_loader,
     has_hook,
@@ -59,6 +63,13 @@ def _with_spaces(value):
     return value.replace('\0', ' ') if isinstance(value, str) else value
 
 
+def add_image_scale(parser: ArgumentParser) -> None:
+    """Add the option of :func:`set_image_scale`."""
+    parser.add_argument(
+        '--image-scale', nargs=2, type=int, metavar=('LONG', 'SHORT'),
+        help='scale of every Resize, px; a crop gets the SHORT edge')
+
+
 def set_data_root(cfg: Config, root: str) -> None:
     """Move all datasets of a config, and its evaluators' paths, to ``root``.
 
@@ -94,7 +105,7 @@ def _moved(value, before: set[str], root: str):
     return value
 
 
-def set_image_scale(cfg: Config, scale: tuple) -> None:
+def set_image_scale(cfg: Config, scale: Sequence[int]) -> None:
     """Set the scale, long and short edge in px, of every resizing transform.
 
     A classifier's crops get the short edge, and what is resized before a crop
@@ -120,6 +131,18 @@ def set_image_scale(cfg: Config, scale: tuple) -> None:
                 transform['scale'] = tuple(scale)
         for crop in crops:
             _crop_to(part, crop, min(scale))
+
+
+def scale_changes(cfg: Config, scale: Sequence[int]) -> Iterator[tuple]:
+    """The keys and list indices of each transform -> its new scale."""
+    changed = copy.deepcopy(cfg)
+    set_image_scale(changed, scale)
+    both = (dicts_by_path(dict(each.items())) for each in (cfg, changed))
+    for (path, old), (_, new) in zip(*both):
+        found = {key: new[key] for key in ('scale', 'scales', 'crop_size')
+                 if new.get(key) != old.get(key)}
+        if found:
+            yield path, found
 
 
 def _crop_to(part, crop: dict, edge: int) -> None:

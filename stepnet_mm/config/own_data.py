@@ -286,10 +286,12 @@ def data_changes(cfg: Config, data: OwnData) -> tuple[dict, dict]:
         changes['auto_scale_lr', ] = dict(enable=True)
     variables: dict = dict(data_root=f'{data.root.as_posix()}/',
                            metainfo=dict(classes=tuple(data.classes)))
-    if not has_hook(cfg, 'TNSHook'):
-        before = '*_base_.custom_hooks, ' if cfg.get('custom_hooks') else ''
-        variables['custom_hooks'] = Source(
-            f"[{before}dict(type='TNSHook', interval={interval})]")
+    hooks = dict(TNSHook=f', interval={interval}', LoadReportHook='')
+    own = [f'dict(type={name!r}{arguments})'
+           for name, arguments in hooks.items() if not has_hook(cfg, name)]
+    if own:
+        before = ['*_base_.custom_hooks'] if cfg.get('custom_hooks') else []
+        variables['custom_hooks'] = Source(f'[{", ".join(before + own)}]')
     return changes, variables
 
 

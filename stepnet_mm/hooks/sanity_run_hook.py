@@ -2,6 +2,7 @@
 import copy
 import logging
 import os
+import re
 from contextlib import redirect_stdout
 from types import SimpleNamespace
 
@@ -50,6 +51,9 @@ class SanityRunHook(Hook):
         """Warn of unsuitable data, and validate."""
         if not isinstance(runner, Runner):
             return
+        for module in runner.model.modules():
+            if hasattr(module, 'check_frozen_steps'):
+                module.check_frozen_steps()  # as the first iteration does
         warnings = data_warnings(runner) if dist.is_main_process() else []
         error = (_error(runner, warnings) if _stands_for_validation(runner)
                  else None)
@@ -187,7 +191,9 @@ def _why_no_score(metric) -> str:
     try:
         metric.compute_metrics(metric.results)
     except Exception as error:  # of anybody's code
-        if 'index k out of range' in str(error):  # topk, of torch
+        # topk, of torch and of mmpretrain's Accuracy
+        if re.search(r'index k out of range|Top-\d+ .*unavailable',
+                     str(error)):
             raise
         return (f'sanity run, val_evaluator: {type(metric).__name__} cannot '
                 f'score two batches ({type(error).__name__}: {error}); unless '

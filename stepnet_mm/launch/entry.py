@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 
 from ..config import (
     OptionsAction,
+    add_image_scale,
     harden,
     import_package,
     read_config,
@@ -34,7 +35,7 @@ from ..utils.command_line import (
     positive,
 )
 from ..utils.data_errors import data_errors, name_samples
-from ..utils.files import unshare, written_whole
+from ..utils.files import read_pointer, unshare, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
@@ -49,9 +50,7 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
         help='where logs and checkpoints go')
     parser.add_argument(
         '--data-root', help='in place of the data_root of each dataset')
-    parser.add_argument(
-        '--image-scale', nargs=2, type=int, metavar=('LONG', 'SHORT'),
-        help='scale of every Resize, px; a crop gets the SHORT edge')
+    add_image_scale(parser)
     parser.add_argument(
         '--cfg-options', nargs='+', action=OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
@@ -156,31 +155,47 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     """mmengine's Runner, or that of ``runner_type``.
 
     ``changes`` and ``own`` are those of :func:`harden_to_run`, for the log and
-    the work dir.
+    the work dir. There a config beside checkpoints stays until this run saves
+    one: a start that fails leaves it.
     """
     from mmengine.runner import Runner
 
     from ..resume.own_state import add_own_state
     init_distributed(cfg)
+    now = at_save = None
     if is_first_rank() and cfg.get('work_dir'):
         unshare(cfg.work_dir)
+        if own:
+            now, at_save = _config_writers(cfg, own)
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
         _check_model(cfg)
         runner = Runner.from_cfg(cfg)
     if isinstance(runner, Runner):
-        add_own_state(runner)
+        if now:
+            now()
+        add_own_state(runner, at_save)
         for name in ('train', 'val', 'test'):
             ReplacedMethod(runner, f'build_{name}_loop',
                            partial(_build_loop, f'{name}_dataloader'))
     for change in changes:
         runner.logger.info(change)
-    if own and isinstance(runner, Runner) and is_first_rank():
-        with written_whole(Path(runner.work_dir,
-                                Path(cfg.filename).name)) as file:
-            file.write(own.dump().encode())
     return runner
+
+
+def _config_writers(cfg: Config, own: Config) -> tuple:
+    """What is called once mmengine has written ``cfg``, and at a save."""
+    path = Path(cfg.work_dir, Path(cfg.filename).name)
+    text = own.dump().encode()
+    kept = read_pointer(cfg.work_dir) and path.is_file()
+    return (partial(_write, path, path.read_bytes() if kept else text),
+            partial(_write, path, text))
+
+
+def _write(path: Path, content: bytes) -> None:
+    with written_whole(path) as file:
+        file.write(content)
 
 
 def _build_loop(key: str, build, *args, **kwargs):

@@ -2,6 +2,7 @@
 import os
 import os.path as osp
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -44,9 +45,12 @@ class OwnStateHook(Hook):
     """Makes a resumed state this run's, and saves plain types.
 
     The config is then the Runner's, and a hook may delete files of the folder
-    that it saves in alone.
+    that it saves in alone. ``at_save`` is called before the first save.
     """
     priority = 'LOWEST'  # what other hooks add to a checkpoint is there
+
+    def __init__(self, at_save: Callable[[], None] | None = None):
+        self.at_save = at_save
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Drop configs, and names of files in other folders."""
@@ -62,6 +66,9 @@ class OwnStateHook(Hook):
 
         A warning names a type that will not load.
         """
+        if self.at_save:
+            self.at_save()
+            self.at_save = None
         for key in list(checkpoint):
             reason = ''
             with suppress(RecursionError):  # it holds itself
@@ -74,10 +81,10 @@ class OwnStateHook(Hook):
                     'resume before that is of plain types')
 
 
-def add_own_state(runner) -> None:
+def add_own_state(runner, at_save: Callable[[], None] | None = None) -> None:
     """Give a runner an :class:`OwnStateHook`, if it has none."""
     if not any(isinstance(hook, OwnStateHook) for hook in runner.hooks):
-        runner.register_hook(OwnStateHook())
+        runner.register_hook(OwnStateHook(at_save))
 
 
 def _plain(value, tensors: bool = True):

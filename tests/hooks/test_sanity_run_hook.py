@@ -19,6 +19,7 @@ from resume_run import (
 
 from stepnet_mm.hooks import sanity_run_hook as module
 from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
+from stepnet_mm.models.cifar_resnet import StepResNetCIFAR
 from stepnet_mm.utils import user_code
 
 VALIDATION = dict(
@@ -155,6 +156,14 @@ def test_what_fails_is_named(tmp_path, monkeypatch, of_library, key, error,
     with pytest.raises(RuntimeError, match=f'sanity run, {key}: .*{error}'
                        '.*--skip-data-check'):
         SanityRunHook().before_train(runner_of(tmp_path, **settings))
+
+
+def test_untrained_frozen_steps_stop_it_first(tmp_path, loops):
+    runner = runner_of(tmp_path)
+    runner.model.backbone = StepResNetCIFAR(29, frozen_stages=1)
+    with pytest.raises(ValueError, match='frozen_stages=1'):
+        SanityRunHook().before_train(runner)
+    assert not loops
 
 
 def test_what_a_training_may_make_is_a_warning(tmp_path):

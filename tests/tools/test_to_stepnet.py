@@ -222,7 +222,7 @@ def test_own_coco_and_voc_files(write, tmp_path):
             (coco, 'CocoMetric', ('circle', 'square', 'triangle'), [8, 5]),
             (write_voc(tmp_path / 'voc'), 'VOCMetric', ('cat', 'dog'),
              [1, 1])):
-        cfg = own(write, folder, DETECTOR)
+        cfg = own(write, folder, DETECTOR, scale=(60, 48))
         assert [head.num_classes for head in cfg.model.roi_head.bbox_head
                 ] == [len(classes)] * 3
         assert cfg.val_evaluator.type == kind
@@ -230,20 +230,23 @@ def test_own_coco_and_voc_files(write, tmp_path):
         assert counts_of(cfg) == counts
         sample = build_loader(cfg, 'val').dataset[0]
         assert len(sample['data_samples'].gt_instances)
+        assert sample['inputs'].shape[2] in (48, 60)
         assert cfg.model.backbone.type == 'StepResNet'
-        assert cfg.custom_hooks[-1].type == 'TNSHook'
+        assert [hook.type for hook in cfg.custom_hooks
+                ] == ['TNSHook', 'LoadReportHook']
 
 
 @pytest.mark.parametrize('splits, counts', [
     ((), [8, 3]), (('train', 'validation'), [11, 11])])
 def test_own_folders_of_classes(write, tmp_path, splits, counts):
     folder = write_folders(tmp_path / 'my pets', *splits)
-    cfg = own(write, folder, CLASSIFIER, plain=True)
+    cfg = own(write, folder, CLASSIFIER, plain=True, scale=(40, 32))
     assert cfg.model.backbone.type == 'ResNet'
     assert (cfg.model.head.num_classes, cfg.data_preprocessor.num_classes,
             cfg.val_evaluator.topk) == (2, 2, (1, ))
     assert counts_of(cfg) == counts
     found = [build_loader(cfg, name).dataset for name in ('train', 'val')]
+    assert {data[0]['inputs'].shape for data in found} == {(3, 32, 32)}
     files = [{row['img_path'] for row in map(data.get_data_info, range(
         len(data)))} for data in found]
     assert not files[0] & files[1]
@@ -264,7 +267,7 @@ custom_hooks = [dict(type='TNSHook', interval=3)]
 '''))
     cfg = own(write, folder, path)
     assert cfg.model.backbone.type == 'StepResNet'
-    assert cfg.model.head.num_classes == 2 and len(cfg.custom_hooks) == 1
+    assert cfg.model.head.num_classes == 2 and len(cfg.custom_hooks) == 2
 
 
 def break_classes(root):
