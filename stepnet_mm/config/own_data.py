@@ -243,13 +243,9 @@ def _class_split(root: Path, folder: Path) -> tuple[Split, list[str]]:
 
 def _every_fifth(split: Split, name: str, part: str) -> Split:
     """A part of class folders, whose images are numbered class by class."""
-    counts: Counter = Counter()
-    first = 0
-    for kind in sorted(split.counts):
-        last = first + split.counts[kind]
-        fifth = (last + 4) // 5 - (first + 4) // 5
-        counts[kind] = fifth if name == 'val' else last - first - fifth
-        first = last
+    kinds = enumerate(sorted(split.counts.elements()))
+    counts = Counter(kind for i, kind in kinds
+                     if (i % 5 == 0) == (name == 'val'))
     return Split('', split.images_in, sum(counts.values()), counts,
                  part=part)
 

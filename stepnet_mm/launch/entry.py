@@ -162,11 +162,10 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
 
     from ..resume.own_state import add_own_state
     init_distributed(cfg)
-    now = at_save = None
-    if is_first_rank() and cfg.get('work_dir'):
+    first = is_first_rank()
+    if first and cfg.get('work_dir'):
         unshare(cfg.work_dir)
-        if own:
-            now, at_save = _config_writers(cfg, own)
+    now, at_save = _config_writers(cfg, own) if own and first else (None, ) * 2
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:

@@ -45,7 +45,7 @@ class OwnStateHook(Hook):
     """Makes a resumed state this run's, and saves plain types.
 
     The config is then the Runner's, and a hook may delete files of the folder
-    that it saves in alone. ``at_save`` is called before the first save.
+    that it saves in alone. ``at_save`` is called before each save.
     """
     priority = 'LOWEST'  # what other hooks add to a checkpoint is there
 
@@ -68,7 +68,6 @@ class OwnStateHook(Hook):
         """
         if self.at_save:
             self.at_save()
-            self.at_save = None
         for key in list(checkpoint):
             reason = ''
             with suppress(RecursionError):  # it holds itself
