@@ -2,6 +2,7 @@
 import os.path as osp
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,18 +85,32 @@ class Backbone:
 
     def refusal(self, step: dict | None) -> str:
         """Why its StepNet does not build; '' if it does."""
-        if not getattr(self.counterpart, 'finds_blocks', False):
-            return ''
-        # Nothing is loaded for it.
-        settings = dict(self.node, **self.changes(step))
-        for key in ('init_cfg', 'pretrained', 'checkpoint_path'):
-            settings.pop(key, None)
         try:
-            with MODELS.switch_scope_and_registry(self.scope) as registry:
-                registry.build(settings)
+            self._build(step)
         except Exception as error:  # of the library, too
             return str(error)
         return ''
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether a stage has blocks after its first, as TNS needs them."""
+        with suppress(Exception):  # that is said elsewhere
+            model = self._build(None)
+            return model is None or any(
+                len(row) > 1 for row in model._stages())
+        return False
+
+    def _build(self, step: dict | None):
+        """Its StepNet, if only building it shows the blocks."""
+        if not getattr(self.counterpart or self.cls, 'finds_blocks', False):
+            return None
+        # Nothing is loaded for it.
+        settings = {**self.node, **(
+            self.changes(step) if self.counterpart else {})}
+        for key in ('init_cfg', 'pretrained', 'checkpoint_path'):
+            settings.pop(key, None)
+        with MODELS.switch_scope_and_registry(self.scope) as registry:
+            return registry.build(settings)
 
     def changes(self, step: dict | None) -> dict:
         """The settings of its counterpart."""
@@ -149,8 +164,9 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
     path = find_config(name)
     cfg = read_file(name)
     first, changes = f'# Own data for {in_a_line(name)}', {}
+    found = find_backbones(cfg, library_of_file(path))
     if not plain:
-        found = _choose(name, find_backbones(cfg, library_of_file(path)), only)
+        found = _choose(name, found, only)
         stays = {b.key: _why_it_stays(b, step, only) for b in found}
         changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
         done = data and found and all(b.is_step for b in found)
@@ -163,7 +179,8 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
     variables = (dict(custom_imports=cfg.custom_imports)
                  if import_package(cfg) else {})
     if data:
-        others, own = data_changes(cfg, data)
+        others, own = data_changes(
+            cfg, data, any(b.is_measured for b in found))
         variables.update(own)
         for keys, settings in others.items():
             changes[keys] = {**changes.get(keys, {}), **settings}

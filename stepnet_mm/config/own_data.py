@@ -250,8 +250,11 @@ def _every_fifth(split: Split, name: str, part: str) -> Split:
                  part=part)
 
 
-def data_changes(cfg: Config, data: OwnData) -> tuple[dict, dict]:
+def data_changes(cfg: Config, data: OwnData,
+                 measured: bool = True) -> tuple[dict, dict]:
     """What a config has to change for a user's data.
+
+    ``measured``: with a TNSHook, if it has none.
 
     Returns:
         tuple: keys and list indices of a dict -> what is set there, and the
@@ -284,7 +287,8 @@ def data_changes(cfg: Config, data: OwnData) -> tuple[dict, dict]:
                            metainfo=dict(classes=tuple(data.classes)))
     hooks = dict(TNSHook=f', interval={interval}', LoadReportHook='')
     own = [f'dict(type={name!r}{arguments})'
-           for name, arguments in hooks.items() if not has_hook(cfg, name)]
+           for name, arguments in hooks.items() if not has_hook(cfg, name)
+           and (measured or name != 'TNSHook')]
     if own:
         before = ['*_base_.custom_hooks'] if cfg.get('custom_hooks') else []
         variables['custom_hooks'] = Source(f'[{", ".join(before + own)}]')

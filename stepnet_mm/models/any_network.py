@@ -14,6 +14,7 @@ and traced.
 import functools
 from collections.abc import Sequence
 from itertools import chain
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -24,7 +25,9 @@ from torch import Tensor, nn
 
 from ..residual import Place, Trace, first_tensor, trace, with_first
 from ..residual.stages import refusals, residual_modules, stages_of
+from ..residual.trace import CHECKPOINTED
 from ..steps.base import StepSize, build_step
+from ..utils.compilation import is_compiling
 from .backbone import StepOwner, check_indices, one_per_stage
 from .blocks import PretrainedStart
 
@@ -36,19 +39,20 @@ class SteppedBlock(PretrainedStart):
         step (StepSize | None): the step-size module; None leaves the block.
         place (Place): where it shows f.
         recomputed (bool): whether its forward runs again in the backward
-            pass, as its ``with_cp`` says.
+            pass, as its ``with_cp`` or ``use_checkpoint`` said.
     """
     place: Any
     step: Any
     recomputed = False
-    #: In a forward: x_t, and a None for each time that the child was called.
-    _state: list
+    #: By thread, in a forward: x_t, and a None for each call of the child.
+    _states: dict[int, list]
 
     def forward(self, *args, **kwargs):
         """The block's own forward, with f ⊗ Δt in the place of f.
 
         Raises:
-            RuntimeError: if f comes not once in a forward.
+            RuntimeError: if f comes not once in a forward, or again in a
+                backward pass.
         """
         return self._stepped(super().forward, *args, **kwargs)
 
@@ -66,7 +70,7 @@ class SteppedBlock(PretrainedStart):
         if self.place.child is None:
             output = run(*args, **kwargs)
             return with_first(output, self._moved(x, first_tensor(output)))
-        state = self._state
+        state = self._state()
         state.append(x)
         try:
             output = run(*args, **kwargs)
@@ -111,13 +115,32 @@ class SteppedBlock(PretrainedStart):
             x = x.unflatten(2, sizes if x.size(2) > 1 else [1] * len(sizes))
         return x if axis == 1 else x.movedim(1, axis)
 
+    def _state(self) -> list:
+        """That of this thread; a graph has the one."""
+        return self._states[0] if is_compiling() else (
+            self._states.setdefault(get_ident(), []))
+
     def _in_place_of(self, child):
         """What the forward finds under the child's name."""
-        return _InPlaceOf(child, self) if self._state else child
+        if self._state():
+            return _InPlaceOf(child, self)
+        if torch._C._current_graph_task_id() >= 0:
+            self._refuse_recomputing()
+        return child
+
+    def _refuse_recomputing(self) -> None:
+        # Without x_t the backward pass would take the block without a step.
+        raise RuntimeError(
+            f'{type(self).__name__}: expected a block that is checkpointed as '
+            'a whole, got one whose forward runs a part of it again in the '
+            'backward pass; switch that off, or leave the block out by '
+            'step_blocks')
 
     def _through(self, child, args: tuple, kwargs: dict):
         """What a child gives, with f ⊗ Δt in the place of f."""
-        state = self._state
+        state = self._state()
+        if not state:
+            self._refuse_recomputing()
         state.append(None)
         if self.place.takes:
             f = first_tensor([*args, *kwargs.values()])
@@ -171,6 +194,7 @@ def _stepped_class(block: Any, child: str | None) -> Any:
         names[child] = property(
             lambda self: self._in_place_of(self._modules[child]))
     if issubclass(block, nn.Sequential):  # which runs all that it holds
+        names['__len__'] = lambda self: len(self._modules) - 1
         names['__iter__'] = lambda self: (
             child for key, child in self._modules.items() if key != 'step')
     if hasattr(block, 'rfp_forward'):  # DetectoRS calls both
@@ -220,9 +244,11 @@ def _put_step(block: Any, place: Place, step: StepSize) -> None:
     block.residual_weight = names[0]
     block.__class__ = _stepped_class(kind, place.child)
     block.place, block.step = place, step.to(first[0].device)
-    block._state = []
-    if getattr(block, 'with_cp', False) is True:
-        block.with_cp, block.recomputed = False, True
+    block._states = {0: []}
+    for key in CHECKPOINTED:
+        if getattr(block, key, False) is True:
+            setattr(block, key, False)
+            block.recomputed = True
 
 
 class AnyStepBackbone(StepOwner):
@@ -230,7 +256,7 @@ class AnyStepBackbone(StepOwner):
 
     All other arguments are the library's own. A step scales the residual of
     a whole block: in a transformer layer what attention and FFN add together.
-    It follows its block's mode and ``requires_grad``.
+    Steps in frozen stages are frozen too.
 
     Args:
         step (dict | str | list | None): the step-size module of every chosen
@@ -286,8 +312,8 @@ class AnyStepBackbone(StepOwner):
                 step.start_pretrained()
 
     def _follow(self) -> None:
-        """Freeze steps in frozen blocks."""
-        for step in self._frozen_steps():
+        """Freeze steps in frozen stages."""
+        for step in self._frozen_steps() if self.training else ():
             step.requires_grad_(False)
 
     def _stages(self) -> list[list[Any]]:
@@ -295,10 +321,11 @@ class AnyStepBackbone(StepOwner):
                 for names in self._step_stages]
 
     def _frozen_steps(self) -> list[StepSize]:
+        """Those of frozen stages, which the library sets to eval mode."""
         return [block.step for block in chain(*self._stages())
-                if not any(p.requires_grad
-                           for name, p in block.named_parameters()
-                           if not name.startswith('step.'))]
+                if not block.training and not any(
+                    p.requires_grad for name, p in block.named_parameters()
+                    if not name.startswith('step.'))]
 
 
 def step_backbone(stock: Any, module: str = __name__) -> Any:

@@ -38,6 +38,8 @@ CHANNELS = {
                      'MkldnnConvolutionBackward0'), 1)
 }
 TENSORS = Tensor, torch.fx.Proxy
+#: Switches of modules that run a part of them again in the backward pass.
+CHECKPOINTED = 'with_cp', 'use_checkpoint'
 #: Edges of images that networks are asked to take, in this order.
 EDGES = (224, 256, 384, 512, 640, 64, 32)
 
@@ -219,9 +221,10 @@ def _strip(model: nn.Module) -> list[tuple]:
     before: list[tuple] = []
     modules: list[Any] = [*model.modules()]
     for module in modules:
-        if getattr(module, 'with_cp', False) is True:
-            before.append((module, 'with_cp', True))
-            module.with_cp = False
+        for key in CHECKPOINTED:
+            if getattr(module, key, False) is True:
+                before.append((module, key, True))
+                setattr(module, key, False)
         if isinstance(getattr(module, 'place', None), Place):
             before.append((module, 'step', module.step))
             module.step = None
@@ -249,9 +252,12 @@ class _Watch:
     def __init__(self, model: nn.Module):
         self.model = model
         self.calls: dict[str, list[_Call]] = defaultdict(list)
+        #: Sizes of the samples' axis: of a list of images, its length too.
+        self.samples: set[int] = set()
         #: Of modules without parts, by the node that they give.
         self.ends: dict[Any, list[tuple[str, _Call]]] = defaultdict(list)
         self._open: list[_Call] = []
+        self._kept: list[Tensor] = []
 
     def start(self, name, module, args, kwargs):
         call = _Call()
@@ -261,6 +267,9 @@ class _Watch:
         if x is None:
             return None
         call.taken, call.shape = x.grad_fn, tuple(x.shape)
+        if not self.samples:
+            self.samples = {*x.shape[:1], *(
+                len(arg) for arg in args if isinstance(arg, (list, tuple)))}
         if not (x.is_floating_point() and module._modules
                 and torch.is_grad_enabled()):
             return None
@@ -275,6 +284,8 @@ class _Watch:
         y = first_tensor(output)
         if y is not None:
             call.given, call.output_shape = y.grad_fn, tuple(y.shape)
+            if isinstance(call.given, torch.autograd.function.FunctionCtx):
+                self._kept.append(y)  # a node made in Python does not last
             x = first_tensor([*args, *kwargs.values()])
             call.changed = call.start is not None and x._version > 0
             if not module._modules:
@@ -316,7 +327,9 @@ def _read(watch: _Watch) -> Trace:
         module = watch.model.get_submodule(name)
         if calls[0].start is None:
             if calls[0].shape and module._modules:
-                found.refused[name] = 'no gradient reaches its input'
+                found.refused[name] = (
+                    'no gradient reaches its input (is it checkpointed? '
+                    'switch that off until it has its step)')
             continue
         found.shapes[name] = calls[0].shape[1:], calls[0].output_shape[1:]
         block = _Block(module, name, watch)
@@ -335,22 +348,31 @@ def _read(watch: _Watch) -> Trace:
 
 
 def _look_in_training(found: Trace, ghost, run, device) -> None:
-    """Leave out blocks that call for f several times in training."""
-    counts: Counter[str] = Counter()
+    """Leave out blocks that call for f otherwise than once in training."""
+    blocks: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
+
+    def count(name, block, args, kwargs, output):
+        x = first_tensor([*args, *kwargs.values()])
+        blocks[name] += first_tensor(output) is not x  # it may be skipped
+
     ghost.train()
-    for name, place in found.shown.items():
-        if place.child:
-            ghost.get_submodule(name).get_submodule(
-                place.child).register_forward_hook(
-                    lambda *_, name=name: counts.update([name]))
+    shown = {name: place.child for name, place in found.shown.items()
+             if place.child}
+    for name, child in shown.items():
+        block = ghost.get_submodule(name)
+        block.register_forward_hook(partial(count, name), with_kwargs=True)
+        block.get_submodule(child).register_forward_hook(
+            lambda *_, name=name: parts.update([name]))
     with suppress(Exception), torch.no_grad(), _apart(device):
         run(ghost, device)  # it may want what comes with a batch alone
-    for name, count in counts.items():
-        if count > 1:
+    for name, child in shown.items():
+        if parts[name] > max(blocks[name], 1) or parts[name] < blocks[name]:
             found.blocks.pop(name, None)
-            child = found.shown.pop(name).child
+            del found.shown[name]
             found.refused[name] = (
-                f'{child} is called {count} times in training')
+                f'{child} is called {parts[name]} times in training, the '
+                f'block {blocks[name]}')
 
 
 def _choose(found: Trace, sums: dict[str, set]) -> None:
@@ -384,7 +406,7 @@ class _Block:
         self.module, self.name = module, name
         self.calls, self.ends = calls, _ = watch.calls, watch.ends
         self.call = calls[name][0]
-        self.samples = next(iter(calls.values()))[0].shape[:1]
+        self.samples = watch.samples
         self.addends: set = set()
         #: Where it shows f to one who only looks.
         self.shown: Place | None = None
@@ -396,7 +418,7 @@ class _Block:
         if len(self.calls[self.name]) > 1:
             raise _NoBlock('it is called several times in a pass')
         # Another size: patches, or time, are folded into the first axis.
-        if self.samples and call.shape[:1] != self.samples:
+        if self.samples and self.samples.isdisjoint(call.shape[:1]):
             raise _NoBlock('its first axis is not that of the samples')
         if call.shape != call.output_shape:
             self.shown = self._projected()
@@ -425,6 +447,8 @@ class _Block:
             inner, inner_takes = None, False  # f is output - input as well
         if inner or not (activated or call.changed):
             self.shown = replace(place, child=inner, takes=inner_takes)
+        if _walks_over_itself(self.module):
+            raise _NoBlock('its forward runs all that it holds')
         if child is None and call.changed:
             raise _NoBlock('it changes its input in place')
         if child is None and activated:
@@ -464,7 +488,7 @@ class _Block:
             path: list = []
             terms = []
             for node, following in zip(spine or (), (spine or ())[1:]):
-                moves = node.name() in (*LAYOUT, ON_VIEW)
+                moves = _name(node) in (*LAYOUT, ON_VIEW)
                 terms += [(term, (*path, *[(node, term)] * moves))
                           for term in _summed(node) if term is not following]
                 path += [(node, following)] * moves
@@ -513,6 +537,13 @@ def _is_identity(call: _Call) -> bool:
     return call.given is call.start
 
 
+def _walks_over_itself(module) -> bool:
+    """Whether it would run a step as one more layer."""
+    names = getattr(type(module).forward, '__code__', _elementwise.__code__)
+    return isinstance(module, (nn.ModuleList, nn.ModuleDict)) or not {
+        'children', 'named_children', '_modules'}.isdisjoint(names.co_names)
+
+
 def _layers_with_weights(module: nn.Module) -> int:
     return len({name.rpartition('.')[0]
                 for name, _ in module.named_parameters()})
@@ -537,13 +568,17 @@ def _spine(node, x) -> list | None:
 
 def _summed(node) -> list:
     """The nodes that a sum adds, or whose layout a node changes."""
-    if node.name() in LAYOUT or node.name() == 'ToCopyBackward0':
+    if _name(node) in {*LAYOUT, 'ToCopyBackward0'}:
         return [following for following, _ in node.next_functions]
     return _addends(node)
 
 
+def _name(node) -> str:
+    return node.name() if node is not None else ''
+
+
 def _addends(node) -> list:
-    name = node.name() if node is not None else ''
+    name = _name(node)
     if name == 'AddBackward0' and node._saved_alpha == 1 or (
             name == ON_VIEW and _adds(node)):
         return [following for following, _ in node.next_functions]
@@ -610,16 +645,17 @@ def _is_channel_axis(node, index: Tensor) -> bool:
         if not waiting:
             return False
         node, index = waiting.pop()
-        name = node.name() if node is not None else ''
+        name = _name(node)
         if name in CHANNELS:
             along = index.movedim(CHANNELS[name], -1)
             return torch.equal(along, torch.arange(
                 along.size(-1), dtype=along.dtype).expand_as(along))
         if name in LAYOUT or name == 'CatBackward0':
-            parts = node(index)
-            parts = parts if isinstance(parts, tuple) else (parts, )
-            waiting += [(following, part) for (following, _), part in zip(
-                node.next_functions, parts)][::-1]
+            with suppress(RuntimeError):  # a gate has another shape
+                parts = node(index)
+                parts = parts if isinstance(parts, tuple) else (parts, )
+                waiting += [(following, part) for (following, _), part in zip(
+                    node.next_functions, parts)][::-1]
         elif name and name != 'torch::autograd::AccumulateGrad':
             # Elementwise; of a product with a gate the map comes first.
             waiting += [(following, index)

@@ -2,6 +2,8 @@
 import copy
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import torch
@@ -96,6 +98,41 @@ class Sequence(nn.Sequential):
         return x + super().forward(x).tanh()
 
 
+class Indexed(Sequence):
+    """Takes what it holds by numbers."""
+
+    def forward(self, x):
+        y = x
+        for i in range(len(self)):
+            y = self[i](y)
+        return x + y.tanh()
+
+
+class Walking(Indexed):
+    """Runs all that it holds, a step too."""
+
+    def forward(self, x):
+        y = x
+        for part in self.children():
+            y = part(y)
+        return x + y.tanh()
+
+
+class Gated(Bottleneck):
+    """Its gate comes first, in a view of its own shape."""
+
+    def forward(self, x):
+        gate = self.conv1(x.mean((2, 3), keepdim=True)).view(2, -1, 1, 1)
+        return x + gate * self.conv2(x).tanh()
+
+
+class Merged(Bottleneck):
+    """Takes one of its layers in training, another one in evaluation."""
+
+    def forward(self, x):
+        return x + (self.bn2 if self.training else self.conv1)(self.conv2(x))
+
+
 class Joined(Bottleneck):
     """f is joined of parts, and reads what belongs to the layer before."""
 
@@ -140,7 +177,7 @@ class Net(nn.Module):
 
 
 KINDS = pytest.mark.parametrize('kind', [Bottleneck, Scaled, Layer])
-IMAGES = torch.randn(2, 3, 4, 4)
+IMAGES = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1))
 
 
 def stepped(kind, step='StepAdaptor', **kwargs):
@@ -154,7 +191,7 @@ def stepped(kind, step='StepAdaptor', **kwargs):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind', [
-    Bottleneck, Scaled, Layer, Sequence, Joined, Reading,
+    Bottleneck, Scaled, Layer, Sequence, Indexed, Gated, Joined, Reading,
     pytest.param(OnView, marks=pytest.mark.skipif(
         not hasattr(torch.autograd.graph.Node, '_input_metadata'),
         reason='torch 2.1 does not say what a node takes'))])
@@ -309,23 +346,49 @@ def test_mixed_precision_and_halves_that_overflow(kind):
 
 
 class Checkpointed(Bottleneck):
-    with_cp = True
+    """Recomputes itself where one of its switches is on."""
+    with_cp = use_checkpoint = own_switch = reentrant = False
 
     def forward(self, x):
-        if self.with_cp and x.requires_grad:
-            return checkpoint(super().forward, x, use_reentrant=False)
+        if x.requires_grad and (
+                self.with_cp or self.use_checkpoint or self.own_switch):
+            return checkpoint(
+                super().forward, x, use_reentrant=self.reentrant)
         return super().forward(x)
 
 
-def test_gradients_of_a_block_that_runs_twice():
+@pytest.mark.parametrize('switch', ['with_cp', 'use_checkpoint'])
+def test_gradients_of_a_block_that_runs_twice(switch, monkeypatch):
+    monkeypatch.setattr(Checkpointed, switch, True)
     net, _ = stepped(Checkpointed, init_step=.5)
     plain, _ = stepped(Bottleneck, init_step=.5)
     plain.load_state_dict(net.state_dict())
     for each in (net, plain):
         each.train()(IMAGES).square().sum().backward()
-        assert not any(block._state for block in each.blocks)
+        assert not any(any(block._states.values()) for block in each.blocks)
     for p, q in zip(net.parameters(), plain.parameters()):
         assert torch.equal(p.grad, q.grad)
+
+
+@pytest.mark.parametrize('reentrant', [False, True])
+def test_a_block_that_recomputes_itself_by_another_switch(reentrant):
+    net, _ = stepped(Checkpointed, init_step=.5)
+    for block in net.blocks:
+        block.own_switch, block.reentrant = True, reentrant
+    y = net.train()(IMAGES)
+    with pytest.raises(RuntimeError, match='checkpointed as a whole'):
+        y.sum().backward()
+
+
+def test_threads_share_a_network():
+    net, _ = stepped(Bottleneck, 'ConstantStep', value=.5)
+    images = IMAGES, 2 * IMAGES
+    want = [*map(net.eval(), images)]
+    both = Barrier(2, timeout=60)  # are inside the block
+    for block in net.blocks:
+        block.conv1.register_forward_hook(lambda *_: print(both.wait()))
+    with ThreadPoolExecutor(2) as pool:
+        assert all(map(torch.equal, pool.map(net, images), want))
 
 
 class Twice(Bottleneck):
@@ -376,11 +439,13 @@ class Folding(Net):
     (nn.Linear(5, 3), 'SEAttention', 'a model that takes images or the'),
     (stepped(Layer)[0], 'SEAttention', 'add them once'),
     (Net(InPlace), 'SEAttention', 'InPlace, it changes its input in place'),
+    (Net(Walking), 'SEAttention', 'its forward runs all that it holds'),
+    (Net(Merged), 'SEAttention', 'conv1 is called 0 times in training'),
     (Net(Multiplied), 'SEAttention', 'by additions alone'),
     (Frozen(Bottleneck), 'SEAttention', 'k, no gradient reaches its input'),
     (with_own('step', 1), 'StepAdaptor', "leaves 'step' to its step"),
     (with_own('forward', lambda x: x), 'StepAdaptor', "leaves 'forward' to")],
-    ids=range(10))
+    ids=range(12))
 def test_what_takes_no_step_is_refused(net, step, match):
     before = copy.deepcopy(net.state_dict())
     with pytest.raises(ValueError, match=match):
@@ -451,6 +516,28 @@ def registry(library):
                  else pytest.mark.long) for case in NETWORKS])
 def test_backbones_of_the_libraries(library, kind, size, kwargs):
     assert_bound(registry(library), kind, size, **kwargs)
+
+
+class Listed(Net):
+    """Takes a list of images, as torchvision's detectors do."""
+
+    def forward(self, images):
+        return super().forward(torch.stack(images))
+
+
+def test_a_list_of_images():
+    assert add_steps(
+        Listed(Bottleneck), images=lambda net: net([*IMAGES, IMAGES[0]])) == [
+            'blocks.0', 'blocks.1']
+
+
+def test_the_steps_alone_may_learn():
+    swin = registry('mmdet').build(dict(
+        type='StepSwinTransformer', **NETWORKS[0][3]))
+    for name, p in swin.named_parameters():
+        p.requires_grad_('.step.' in name)
+    assert all(p.requires_grad for step in swin.train().steps()
+               for p in step.parameters())
 
 
 def test_a_step_follows_its_frozen_block():

@@ -236,6 +236,16 @@ def test_own_coco_and_voc_files(write, tmp_path):
                 ] == ['TNSHook', 'LoadReportHook']
 
 
+@pytest.mark.parametrize('plain', [False, True])
+def test_no_tns_of_first_blocks_alone(write, tmp_path, plain):
+    pytest.importorskip('mmdet')
+    make_mini_coco(tmp_path / 'coco', train=2, val=1, size=64)
+    cfg = own(write, tmp_path / 'coco',
+              'mmdet::rtmdet/rtmdet_tiny_8xb32-300e_coco.py', plain=plain)
+    hooks = [hook.type for hook in cfg.custom_hooks]
+    assert 'LoadReportHook' in hooks and 'TNSHook' not in hooks
+
+
 @pytest.mark.parametrize('splits, counts', [
     ((), [8, 3]), (('train', 'validation'), [11, 11])])
 def test_own_folders_of_classes(write, tmp_path, splits, counts):
