@@ -40,8 +40,7 @@ USED = {
     'tests/resume/test_preemption_hook.py': [
         '_swap_ema_parameters', '_val_loop'],
     'tests/safe_loading/test_malicious_checkpoints.py': [
-        '_Unpickler', '_is_legacy_zip_format', '_legacy_load', '_load',
-        '_untyped_storage'],
+        '_Unpickler', '_legacy_load', '_load'],
     'tests/safe_loading/test_safe_loading.py': [
         '_get_layout', '_rebuild_parameter', '_schemes'],
     'tests/steps/test_pooling.py': ['_BatchNorm'],

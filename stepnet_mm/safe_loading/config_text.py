@@ -5,19 +5,11 @@ pipeline from it. Only those settings are kept, as plain values: mmengine
 executes a config, and its registries import the path of a dotted type.
 """
 import ast
-import builtins
-import os
-import os.path as osp
 import re
-import site
-import sys
-import sysconfig
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 #: Where an inferencer looks for the text.
@@ -32,34 +24,12 @@ _TAKEN_OUT = ('init_cfg', 'pretrained', 'checkpoint', 'checkpoint_path',
 #: Settings that are kept of the test dataset and of the visualizer.
 _OF_DATASET = ('type', 'metainfo', 'pipeline', '_scope_')
 _OF_VISUALIZER = ('type', '_scope_')
-#: Text that is no code, path or host: words; patch/stride, 1.6gf, a full stop
-#: and [CLS].
-_WORDS = re.compile(
-    r'[\w \'",?!&+-]{,200}|\d+/\d+|\w*\d\.\d\w*|\.|\[[A-Z]+\]')
-#: The libraries evaluate some settings.
-_EVALUATED = dict.fromkeys(
-    ('dtype', 'warp_mode'), re.compile(r'[a-zA-Z0-9_]+|cv2\.MOTION_[A-Z]+'))
-#: The transforms of the libraries' test pipelines (mmseg's, mmrotate's and
-#: mmpose's too) that do no more: others build objects of other libraries, or
-#: open files.
-_TRANSFORMS = frozenset("""
-    BottomupResize CenterCrop CleanCaption ConcatCDInput ConvertBoxType
-    EfficientNetCenterCrop FixScaleResize GetBBoxCenterScale ImageToTensor
-    LoadAnnotations LoadDepthAnnotation LoadImage LoadImageFromFile
-    LoadImageFromNDArray LoadMultipleRSImageFromFile LoadPanopticAnnotations
-    LoadProposals LoadSingleRSImageFromFile LoadTextAnnotations
-    LoadTrackAnnotations Normalize OFAAddObjects PackDetInputs PackInputs
-    PackPoseInputs PackReIDInputs PackSegInputs PackTrackInputs Pad
-    RandomCenterCropPad RandomFlip Resize ResizeEdge ResizeToMultiple ToTensor
-    TopdownAffine""".split())
+#: Text that is no code, path or host: words; patch/stride, 1.6gf, a full
+#: stop, [CLS], a motion of OpenCV. The libraries evaluate some of it.
+_WORDS = re.compile(r'[\w \'",?!&+-]{,200}|\d+/\d+|\w*\d\.\d\w*|\.|\[[A-Z]+\]'
+                    r'|cv2\.MOTION_[A-Z]+')
 #: The registries that an inferencer builds from.
 _KINDS = ('model', 'task util', 'transform', 'dataset', 'visualizer', 'loop')
-#: Keys whose number would be a file descriptor.
-_OF_FILE = re.compile(r'(file|file_?name|(?<!drop_)path|dir)$')
-#: Modules in these folders may be imported.
-_PYTHON = osp.dirname(os.__file__)
-_INSTALLED = {*site.getsitepackages(), site.getusersitepackages(),
-              *map(sysconfig.get_path, ('purelib', 'platlib'))}
 
 
 class _Refused(ValueError):
@@ -121,8 +91,7 @@ def inferencer_text(text: str) -> str:
         kept['test_dataloader'] = dict(dataset=_some(dataset, _OF_DATASET))
     if isinstance(cfg.get('visualizer'), dict):
         kept['visualizer'] = _some(cfg['visualizer'], _OF_VISUALIZER)
-    kept = _without(kept)
-    _check(kept)
+    kept = _reduced(kept)
     text = ''.join(f'{key} = {value!r}\n' for key, value in kept.items())
     if '{{' in text:  # which mmengine replaces before it reads the rest
         raise _Refused('double braces')
@@ -168,89 +137,33 @@ def _plain(node: Any):
     raise ValueError(type(node).__name__)
 
 
-def _without(value):
-    """A copy without :data:`_TAKEN_OUT` and paths to classes, at any depth."""
+def _reduced(value, key=None):
+    """A copy of words and registered types, without :data:`_TAKEN_OUT`."""
+    if key == 'metainfo' and isinstance(value, dict):  # text names a file
+        return {name: part for name, part in value.items()
+                if not isinstance(part, str)}
     if isinstance(value, dict):
-        return {key: _without(part) for key, part in value.items()
-                if key not in _TAKEN_OUT}
+        return {name: _reduced(part, name) for name, part in value.items()
+                if name not in _TAKEN_OUT}
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_without, value))
-    return _registered(value) if isinstance(value, str) else value
+        return type(value)(_reduced(part) for part in value)
+    return _word_or_type(value, key) if isinstance(value, str) else value
 
 
-def _registered(path: str) -> str:
-    """``'mmdet.models.x.Y'`` -> ``'mmdet.Y'``, if a registry holds that."""
-    parts = path.split('.')
-    for scope in (parts[0], 'mmengine') if len(parts) > 2 else ():
-        if _holds(scope, parts[-1]):
-            return f'{scope}.{parts[-1]}'
-    return path
+def _word_or_type(text: str, key) -> str:
+    """``'mmdet.models.x.Y'`` -> ``'mmdet.Y'``, if a registry holds that.
 
-
-def _check(value, key=None) -> None:
-    """Refuse values that would be imported, evaluated or opened."""
-    if isinstance(value, dict):
-        for name, part in value.items():
-            _CHECKS.get(name, _check)(part, name)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            _check(part, key)
-    elif isinstance(value, int) and _OF_FILE.search(str(key)):
-        raise _Refused(f'for {key!r:.60} an open file')
-    elif isinstance(value, str) and not _is_allowed(value, key):
-        raise _Refused(f'{key!r:.60}={value!r:.60}, which is no plain word '
-                       'and in no registry')
-
-
-def _is_allowed(text: str, key) -> bool:
-    """Under any key a type or a word, for many settings are built as types."""
-    scope, _, name = text.partition('.')
-    if key in ('default_scope', '_scope_'):
-        return next(_registries(text), None) is not None
-    if name and _holds(scope, name):
-        return not _runs(name)
-    if key == 'type':
-        return (_is_word(text) or _holds('mmdet', text)
-                or _holds('mmengine', text)) and not _runs(text)
-    return bool(_EVALUATED.get(key, _WORDS).fullmatch(text)) and (
-        scope == 'cv2' or not _runs(scope)) and (
-        osp.isdir(text) or not osp.lexists(text))
-
-
-def _check_classes(metainfo, key) -> None:
-    """Refuse text that would be a file; names in lists may be anything."""
-    if not isinstance(metainfo, dict) or any(
-            isinstance(value, str) for value in metainfo.values()):
-        raise _Refused(f'{key}={metainfo!r:.60}')
-    for part in metainfo.values():
-        _check([name for name in part if not isinstance(name, str)]
-               if isinstance(part, (list, tuple)) else part)
-
-
-def _check_pipeline(steps, key) -> None:
-    """Refuse transforms that may run code."""
-    _check(steps, key)
-    for step in steps if isinstance(steps, (list, tuple)) else [steps]:
-        name = step.get('type') if isinstance(step, dict) else step
-        short = str(name).rpartition('.')[2]
-        if short not in _TRANSFORMS and not _is_own(short):
-            raise _Refused(f'the transform {name!r:.60} in its test pipeline')
-
-
-def _is_own(name: str) -> bool:
-    """Whether a user's module registered a transform."""
-    from mmengine.config.utils import MODULE2PACKAGE
-    from mmengine.registry import TRANSFORMS
-    libraries = {'mmcv', 'mmengine', *MODULE2PACKAGE}
-    made = [registry.module_dict[name]
-            for registry in (TRANSFORMS, *TRANSFORMS.children.values())
-            if name in registry.module_dict]
-    return bool(made) and not any(
-        part.__module__.partition('.')[0] in libraries for part in made)
-
-
-_CHECKS = dict(metainfo=_check_classes, pipeline=_check_pipeline,
-               transforms=_check_pipeline)
+    Under any key, since many settings are built as types, and a registry
+    imports a path.
+    """
+    if _WORDS.fullmatch(text):
+        return text
+    *path, name = text.split('.')
+    for scope in (*path[:1], 'mmengine'):
+        if _holds(scope, name):
+            return f'{scope}.{name}'
+    raise _Refused(f'{key!r:.60}={text!r:.60}, which is no plain word and in '
+                   'no registry')
 
 
 def _holds(scope: str, name: str) -> bool:
@@ -265,43 +178,12 @@ def _holds(scope: str, name: str) -> bool:
 def _registries(scope: str) -> Iterator:
     """The registries of an installed library."""
     from mmengine import registry as of_mmengine
-    _import_library(scope)
+    from mmengine.config.utils import MODULE2PACKAGE
+    if scope in MODULE2PACKAGE:
+        with suppress(Exception):  # as above
+            import_module(f'{scope}.registry')
     for root in list(vars(of_mmengine).values()):
         if isinstance(root, of_mmengine.Registry) and root.name in _KINDS:
             for registry in (root, *root.children.values()):
                 if registry.scope == scope:
                     yield registry
-
-
-@lru_cache(None)
-def _import_library(scope: str) -> None:
-    """Import an installed library, but no folder that has its name."""
-    from mmengine.config.utils import MODULE2PACKAGE
-    if scope in MODULE2PACKAGE and scope not in sys.modules:
-        # Metadata beside a user's script name a folder there, too.
-        file = getattr(find_spec(scope), 'origin', None) or ''
-        if osp.dirname(osp.dirname(file)) in _INSTALLED:
-            with suppress(Exception):  # as above
-                import_module(f'{scope}.registry')
-
-
-def _is_word(name: str) -> bool:
-    """Whether nothing that a registry or eval could find has that name."""
-    return (name.isidentifier() and name.isascii()  # as eval reads others
-            and not hasattr(builtins, name)
-            and name not in sys.modules and find_spec(name) is None)
-
-
-def _runs(name: str) -> bool:
-    """Whether to import a name runs a file that is not Python's own."""
-    # EncHead writes 1d for 2d.
-    return any(map(_is_file_of_others, {name, name.replace('2d', '1d')}))
-
-
-def _is_file_of_others(name: str) -> bool:
-    if not name or name in sys.modules:
-        return False
-    file = getattr(find_spec(name), 'origin', None)  # of a folder None
-    return file not in (None, 'built-in', 'frozen') and (
-        name == 'antigravity' or osp.dirname(file) not in (
-            _PYTHON, f'{_PYTHON}/lib-dynload', f'{_PYTHON}/{name}'))

@@ -10,18 +10,16 @@ import contextlib
 import errno
 import functools
 import io
-import os
 import os.path as osp
 import pickle
 import re
 import threading
 import zipfile
 import zlib
-from typing import Any
 
 import numpy as np
 import torch
-from torch import hub, serialization
+from torch import serialization
 
 from . import unpickler
 from .config_text import value_at, without_code
@@ -34,6 +32,7 @@ _MAGIC = tuple(pickle.dumps(serialization.MAGIC_NUMBER, protocol)
 #: Names of the best checkpoints, and of the one saved at a preemption.
 _BEST = re.compile(r'best_.+')
 _TEMPORARY = re.compile(r'preempted_iter_\d+\.pth')
+_remote_load = threading.RLock()
 
 
 class UnsafeCheckpointError(RuntimeError):
@@ -70,7 +69,7 @@ def load_from_local(filename: str, map_location=None) -> dict:
         UnsafeCheckpointError: if it holds anything else, which is neither
             imported nor called.
         ValueError: if it is no file, or damaged.
-        MemoryError, OSError: if this process cannot read it now.
+        OSError: if this process cannot read it now.
     """
     path = osp.expanduser(filename)
     if not osp.isfile(path):
@@ -100,7 +99,7 @@ def _safe_remote(loader):
     @_safe
     @functools.wraps(loader)  # mmengine logs the name
     def load(filename, map_location=None):
-        with _errors_name(filename), _instead_of_torch_load:
+        with _errors_name(filename), _instead_of_torch_load():
             return _as_data(
                 loader(filename, map_location=map_location), filename)
 
@@ -158,10 +157,6 @@ def _errors_name(filename: str):
         ) from None
     except _UnreadableError as error:
         raise ValueError(f'{filename}: {error}') from None
-    except MemoryError as error:
-        raise MemoryError(
-            f'{filename}: expected memory for a checkpoint, got too little '
-            f'({error}); free some') from None
     except OSError as error:  # of which many name no file
         if filename in str(error):
             raise
@@ -207,35 +202,8 @@ def _read(file, map_location):
     if not head.startswith(_MAGIC):
         raise ValueError('it does not begin as one')
     # torch would unpack a tar archive if it were on the disk.
-    return _read_legacy(io.BytesIO(file.read()), map_location)
-
-
-def _read_legacy(file, map_location):
-    """The format of torch before 1.6: pickles, then all storages."""
-    module = _LegacyPickle()
-    content = serialization._legacy_load(
-        file, map_location, module, encoding='utf-8')
-    # The last pickle lists the storages that follow. torch leaves the others
-    # uninitialized.
-    absent = sorted(module.storages - set(module.last))
-    if absent:
-        raise ValueError(f'it has no content of the storages {absent!r:.60}')
-    return content
-
-
-class _LegacyPickle:
-    """The pickle module for one file."""
-
-    def __init__(self):
-        self.storages: set[str] = set()
-        self.last: Any = None
-        self.Unpickler = type('Unpickler', (unpickler.Unpickler, ), dict(
-            see_storage=self.storages.add))
-
-    def load(self, file, **kwargs):
-        """As :func:`.unpickler.load`, and keep it."""
-        self.last = unpickler.load(file, **kwargs)
-        return self.last
+    return serialization._legacy_load(
+        io.BytesIO(file.read()), map_location, unpickler, encoding='utf-8')
 
 
 class _Archive(torch._C.PyTorchFileReader):
@@ -248,14 +216,9 @@ class _Archive(torch._C.PyTorchFileReader):
     def __init__(self, file):
         start = file.tell()
         with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-        # torch leaves out the folder that all records lie in.
-        self._entries = {entry.filename.partition('/')[2]: entry
-                         for entry in entries}
-        size = file.seek(0, os.SEEK_END) - start
-        if any(entry.file_size > size for entry in entries
-               if not entry.compress_type):
-            raise ValueError('a record larger than its file')
+            # torch leaves out the folder that all records lie in.
+            self._entries = {entry.filename.partition('/')[2]: entry
+                             for entry in archive.infolist()}
         file.seek(start)
         super().__init__(file)
 
@@ -280,31 +243,13 @@ class _Archive(torch._C.PyTorchFileReader):
         return storage
 
 
-class _InsteadOfTorchLoad:
-    """While it is entered, torch.load is :func:`_load` in all threads.
-
-    Several threads may be inside. torch.hub does not unpack archives in the
-    format of torch before 1.6: a member could overwrite another file.
-    """
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._entered = 0
-
-    def __enter__(self):
-        with self._lock:
-            if not self._entered:
-                self._theirs = torch.load, hub._is_legacy_zip_format
-                torch.load = serialization.load = _load
-                hub._is_legacy_zip_format = lambda filename: False
-            self._entered += 1
-
-    def __exit__(self, *_):
-        with self._lock:
-            self._entered -= 1
-            if not self._entered:
-                torch.load, hub._is_legacy_zip_format = self._theirs
-                serialization.load = torch.load
-
-
-_instead_of_torch_load = _InsteadOfTorchLoad()
+@contextlib.contextmanager
+def _instead_of_torch_load():
+    """Make torch.load :func:`_load`, for one thread after the other."""
+    with _remote_load:
+        theirs = torch.load
+        torch.load = serialization.load = _load
+        try:
+            yield
+        finally:
+            torch.load = serialization.load = theirs
