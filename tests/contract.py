@@ -49,9 +49,9 @@ from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
-from config_digests import config_digest  # noqa: E402
-from study_file import read_study, runs_of  # noqa: E402
-from study_records import FORMAT, StudyRecord, read_records  # noqa: E402
+from config_digests import config_digest
+from study_file import read_study, runs_of
+from study_records import FORMAT, StudyRecord, read_records
 
 FILE = Path(__file__).with_suffix('.txt')
 CONFIGS = ROOT / 'configs'

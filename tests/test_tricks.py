@@ -14,9 +14,9 @@ from mmengine.registry import MODELS, init_default_scope
 
 pytest.importorskip('mmpretrain')
 
-from stepnet_mm import config_path  # noqa: E402
-from stepnet_mm.config import harden, read_config, set_data_root  # noqa: E402
-from stepnet_mm.launch.entry import build_runner  # noqa: E402
+from stepnet_mm import config_path
+from stepnet_mm.config import add_resume_and_hooks, read_config, set_data_root
+from stepnet_mm.launch.entry import build_runner
 
 
 def load(trick, work_dir=None, dataset='cifar10', **options):
@@ -38,7 +38,7 @@ def test_it_trains(trick, tmp_path):
         'default_hooks.logger.interval': 1})
     set_data_root(cfg, str(tmp_path))
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
-    build_runner(harden(cfg)).train()
+    build_runner(add_resume_and_hooks(cfg)).train()
     log, = tmp_path.glob('work/*/vis_data/scalars.json')
     losses = [row['loss'] for row in map(json.loads, log.open())
               if 'loss' in row]

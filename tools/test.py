@@ -12,14 +12,14 @@ from mmengine.dist import is_main_process
 from mmengine.registry import HOOKS
 
 import stepnet_mm  # registers modules and the safe loader
-from stepnet_mm import config as C
+from stepnet_mm import config
 from stepnet_mm.config.lookup import accepted_arguments, class_of
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.entry import (
     build_runner,
+    complete_config,
     config_from,
-    harden_to_run,
     make_parser,
 )
 from stepnet_mm.utils.command_line import (
@@ -87,7 +87,7 @@ def draw(cfg, args):
 
 def dump(cfg, path):
     """The metric by which the library's own tools/test.py writes --out."""
-    if C.library_of(cfg) == 'mmdet':
+    if config.library_of(cfg) == 'mmdet':
         from mmdet.evaluation import DumpDetResults as Dump
     else:
         from mmengine.evaluator import DumpResults as Dump
@@ -98,10 +98,10 @@ def main():
     args = parse_args()
     changes = []
     cfg = config_from(args)
-    own = harden_to_run(cfg, changes)
+    own = complete_config(cfg, changes)
     cfg.update(load_from=args.checkpoint, resume=False)
     if args.tta:
-        C.use_tta(cfg)
+        config.use_tta(cfg)
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:

@@ -15,15 +15,15 @@ HELD = [getattr(signal, name) for name in ('SIGUSR1', 'SIGUSR2')
 if HELD:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
-import stepnet_mm  # noqa: E402  registers modules and the safe loader
-from stepnet_mm import config as C  # noqa: E402
-from stepnet_mm.launch import entry  # noqa: E402
-from stepnet_mm.launch.distributed import init_distributed  # noqa: E402
-from stepnet_mm.launch.work_dir import work_dir_lock  # noqa: E402
-from stepnet_mm.utils.files import read_pointer  # noqa: E402
-from stepnet_mm.utils.provenance import machine, revision  # noqa: E402
-from stepnet_mm.utils.slurm import is_first_rank  # noqa: E402
-from stepnet_mm.version import __version__  # noqa: E402
+import stepnet_mm
+from stepnet_mm import config
+from stepnet_mm.launch import entry
+from stepnet_mm.launch.distributed import init_distributed
+from stepnet_mm.launch.work_dir import work_dir_lock
+from stepnet_mm.utils.files import read_pointer
+from stepnet_mm.utils.provenance import machine, revision
+from stepnet_mm.utils.slurm import is_first_rank
+from stepnet_mm.version import __version__
 
 
 def parse_args():
@@ -54,16 +54,16 @@ def build_config(args):
                f'stepnet_mm: machine: {machine()}']
     cfg = entry.config_from(args)
     if args.no_validate:
-        C.use_no_validation(cfg)
+        config.use_no_validation(cfg)
     if args.no_persistent_workers:
-        C.set_in_loaders(cfg, persistent_workers=False)
+        config.set_in_loaders(cfg, persistent_workers=False)
     if args.amp:
-        C.use_amp(cfg)
+        config.use_amp(cfg)
     if args.auto_scale_lr:
-        C.use_auto_scale_lr(cfg)
-    own = entry.harden_to_run(cfg, changes)
+        config.use_auto_scale_lr(cfg)
+    own = entry.complete_config(cfg, changes)
     if args.resume:
-        C.use_resume(cfg, args.resume)
+        config.use_resume(cfg, args.resume)
     return cfg, own, changes
 
 
@@ -72,10 +72,10 @@ def say_where_all_is(runner):
     folder, last = Path(runner.work_dir), read_pointer(runner.work_dir)
     if not last or not is_first_rank():
         return
-    config = folder / Path(runner.cfg.filename).name
-    both = shlex.join([str(config), last])
+    path = folder / Path(runner.cfg.filename).name
+    both = shlex.join([str(path), last])
     runner.logger.info('\n'.join([
-        f'checkpoint: {last}', f'config as it ran: {config}',
+        f'checkpoint: {last}', f'config as it ran: {path}',
         f'log and curves: {runner.log_dir}', 'next:',
         f'  python tools/test.py {both}',
         f'  python tools/predict.py {both} IMAGE_OR_FOLDER',
@@ -86,9 +86,9 @@ def say_where_all_is(runner):
 def main():
     args = parse_args()
     cfg, own, changes = build_config(args)
-    if HELD and not C.has_hook(cfg, 'PreemptionHook'):
+    if HELD and not config.has_hook(cfg, 'PreemptionHook'):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-    C.check_sync_bn(cfg)
+    config.check_sync_bn(cfg)
     init_distributed(cfg)
     with work_dir_lock(cfg.work_dir):
         runner = entry.build_runner(cfg, changes, own)

@@ -1,4 +1,4 @@
-"""A config before anything is built: read, hardened, checked, converted.
+"""A config before anything is built: read, completed, checked, converted.
 
 May import: steps, utils.
 """
@@ -7,12 +7,12 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__, dict(
         conversion=['to_stepnet'],
-        hardening=['harden', 'use_exact_resume', 'use_intact_images',
-                   'use_tns_metric'],
         lookup=['EVALUATION', 'TRAIN', 'check_sync_bn', 'has_hook',
                 'import_package', 'library_of'],
         options=['OptionsAction', 'add_image_scale', 'set_data_root',
                  'set_image_scale', 'set_in_loaders', 'use_amp',
                  'use_auto_scale_lr', 'use_no_validation', 'use_resume',
                  'use_tta'],
-        reading=['load_config', 'read_config']))
+        reading=['load_config', 'read_config'],
+        resume_and_hooks=['add_resume_and_hooks', 'use_exact_resume',
+                          'use_intact_images', 'use_tns_metric']))

@@ -34,7 +34,8 @@ class OptionsAction(DictAction):
 
     @staticmethod
     def _parse_iterable(val: str):
-        # A command line has no NUL, so it can stand for what mmengine drops.
+        # mmengine drops all spaces. Those of a text are NUL meanwhile, which
+        # no command line can hold.
         parsed = DictAction._parse_iterable(
             _SPACES.sub(lambda spaces: '\0' * len(spaces[0]), val))
         if isinstance(parsed, str):

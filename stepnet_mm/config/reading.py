@@ -8,8 +8,8 @@ from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
 from ..config_path import closest
-from .hardening import harden
 from .lookup import each_loader, library_of
+from .resume_and_hooks import add_resume_and_hooks
 
 LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
 #: Folders of configs in a package: those of its repository, as `mim` and
@@ -101,5 +101,5 @@ def package_folder(name: str) -> Path | None:
 
 
 def load_config(path: str, *args, **kwargs) -> Config:
-    """:func:`read_config`, then :func:`~.hardening.harden`, to run it."""
-    return harden(read_config(path, *args, **kwargs))
+    """:func:`read_config`, then :func:`add_resume_and_hooks`, to run it."""
+    return add_resume_and_hooks(read_config(path, *args, **kwargs))

@@ -146,7 +146,8 @@ def _text(error: Exception) -> str:
 def _build_loop(runner, model) -> ValLoop:
     """mmengine's, with nothing of the Runner's."""
     cfg = copy.deepcopy(runner.cfg)
-    # A pool in a transform allows none; changes of modules would stay.
+    # Without a worker, what a dataset changes in modules would stay. A config
+    # with none keeps none: in a worker a transform can start no processes.
     workers = min(1, cfg.val_dataloader.get('num_workers', 0))
     cfg.val_dataloader.update(num_workers=workers, persistent_workers=False)
     loader = runner.build_dataloader(cfg.val_dataloader, runner.seed)

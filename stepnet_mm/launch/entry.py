@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 from ..config import (
     OptionsAction,
     add_image_scale,
-    harden,
+    add_resume_and_hooks,
     import_package,
     read_config,
     set_data_root,
@@ -137,8 +137,8 @@ def set_scope(cfg: Config) -> None:
         init_default_scope(scope)
 
 
-def harden_to_run(cfg: Config, changes: list[str]) -> Config:
-    """Harden a config; returns the one for the work dir.
+def complete_config(cfg: Config, changes: list[str]) -> Config:
+    """Make a config ready to run; returns the one for the work dir.
 
     That has the libraries' own types, which their tools look for. ``changes``
     gets a line for each substitution.
@@ -146,7 +146,7 @@ def harden_to_run(cfg: Config, changes: list[str]) -> Config:
     own = copy.deepcopy(cfg)
     import_package(own)
     use_tns_metric(own)
-    harden(cfg, changes.append)
+    add_resume_and_hooks(cfg, changes.append)
     return own
 
 
@@ -154,9 +154,9 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
                  own: Config | None = None):
     """mmengine's Runner, or that of ``runner_type``.
 
-    ``changes`` and ``own`` are those of :func:`harden_to_run`, for the log and
-    the work dir. There a config beside checkpoints stays until this run saves
-    one: a start that fails leaves it.
+    ``changes`` and ``own`` are those of :func:`complete_config`, for the log
+    and the work dir. There a config beside checkpoints stays until this run
+    saves one: a start that fails leaves it.
     """
     from mmengine.runner import Runner
 

@@ -1,22 +1,13 @@
-"""The lock of a work dir, and the file of a measurement."""
-import argparse
+"""The lock of a work dir."""
 import errno
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 from ..utils.file_lock import LockTaken, file_lock
-from ..utils.files import (
-    file_digest,
-    free_bytes,
-    named_errors,
-    written_whole,
-)
+from ..utils.files import free_bytes, named_errors
 from .distributed import on_first_rank
 
 #: In a work dir, held by the training in it.
@@ -62,19 +53,3 @@ def _take(held: ExitStack, work_dir: Path) -> None:
             f'{taken}. This job was requeued: waiting {PATIENCE:.0f} s at '
             'most until its earlier start has ended\n')
         held.enter_context(file_lock(path, PATIENCE))
-
-
-def measure_into(path: Path, args: argparse.Namespace,
-                 measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Write a measurement of a checkpoint, with its origin, as JSON.
-
-    ``args`` has ``config``, ``cfg_options`` and ``checkpoint``; ``measure``
-    gives the numbers, None for NaN and infinities. Returns the content.
-    """
-    content = dict(
-        config=args.config, options=args.cfg_options or {},
-        checkpoint=args.checkpoint, sha256=file_digest(args.checkpoint),
-        date=date.today().isoformat(), **measure())
-    with written_whole(path) as file:
-        file.write(json.dumps(content, indent=2, allow_nan=False).encode())
-    return content

@@ -1,6 +1,5 @@
 """Finds residual blocks, and the modules that output x_t, f and Δt."""
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from ..residual.stages import (
     stages_of,
 )
 from ..steps import StepSize
-from ..utils.hook_helpers import unwrap
+from ..utils.hook_helpers import eval_mode, unwrap
 from ..utils.random_state import get_random_state, set_random_state
 
 
@@ -212,32 +211,3 @@ def _gate(module) -> Gate | None:
             and not getattr(module, 'return_weight', False)):
         return Gate(module, module.conv2)
     return None
-
-
-@contextmanager
-def eval_mode(model: nn.Module):
-    """Eval mode; afterwards each module's own mode again."""
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
-
-
-def refuse_compiled(model: nn.Module) -> None:
-    """Raise a ValueError if a part of a model is compiled.
-
-    It would ignore hooks that come later.
-    """
-    for name, module in model.named_modules():
-        own = vars(module).get('forward')
-        if (module._modules and hasattr(module, '_orig_mod')
-                or getattr(module, '_compiled_call_impl', None)
-                or own and hasattr(own, '_torchdynamo_orig_callable')):
-            raise ValueError(
-                f'{name or type(module).__name__}: expected a module that is '
-                'not compiled, got a compiled one, which does not see hooks '
-                'that come later; enter the recorder before torch.compile, '
-                'or measure without it')

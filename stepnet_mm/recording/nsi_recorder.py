@@ -12,13 +12,9 @@ from ..residual import first_tensor
 from ..steps.pooling import AffineMap, BuiltMap, Product
 from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
 from ..stiffness.nsi import widened
+from ..utils.compilation import refuse_compiled
 from ..utils.hook_helpers import ReplacedMethod, unwrap
-from .blocks import (
-    InputOf,
-    ResidualBlock,
-    find_residual_blocks,
-    refuse_compiled,
-)
+from .blocks import InputOf, ResidualBlock, find_residual_blocks
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 TELL_APART = ('tell stages that share a container apart by '

@@ -7,6 +7,7 @@ import torch
 from mmengine import dist
 from torch.utils.data import DataLoader, Subset
 
+from ..utils.hook_helpers import eval_mode
 from ..utils.job_signals import ignore_in_workers
 from ..utils.random_state import (
     get_random_state,
@@ -14,7 +15,6 @@ from ..utils.random_state import (
     set_random_state,
 )
 from . import TrajectoryRecorder, find_attention_layers, record_attention
-from .blocks import eval_mode
 
 
 class Probe:

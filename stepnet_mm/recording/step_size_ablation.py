@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ..steps import StepSize
+from ..utils.compilation import refuse_compiled
 from ..utils.hook_helpers import unwrap
-from .blocks import refuse_compiled
 
 #: The metrics of an ablation, and how Δt is described, as files name them.
 ABLATIONS = ('trained', 'per_channel', 'per_block')

@@ -104,8 +104,9 @@ class NumberedBatches:
         return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[list]:
-        # This runs at the first batch: with workers torch makes a second
-        # iterator, which takes none and must not use up `start`.
+        # Of two iterators that torch makes where there are workers it takes
+        # batches from one. A generator runs at its first batch, so the other
+        # one does not use up `start`.
         batches = iter(
             self._repeated() if self.endless else self.batch_sampler)
         start, self.start, self.endless = self.start, 0, False
@@ -144,7 +145,7 @@ class SeededSamples:
 
     def __init__(self, dataset):
         self.dataset = dataset
-        # Not an object's own, by which an evaluation names its samples.
+        # Asked of the class: name_samples gives single datasets one.
         if getattr(type(dataset), '__getitems__', None):
             self.__getitems__ = self._batch
 

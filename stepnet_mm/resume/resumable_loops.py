@@ -188,8 +188,8 @@ class ResumableLoop(BaseLoop):
                 f'the batch sampler is led past {self.batches} batches that '
                 'were seen; one that looks at each sample (by aspect ratio) '
                 'takes minutes for a million')
-        # Not a hook's loader if endless: as in mmengine, which holds its own
-        # iterator there.
+        # mmengine's iteration-based loop holds an iterator of its own loader
+        # from the start, so a loader that a hook sets is not used there.
         for batch in self._loader if self.endless else self.dataloader:
             if numbered.start:  # still: the loader does not use `numbered`
                 self.runner.logger.warning(
@@ -291,7 +291,7 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
     def _resume(self) -> None:
         taken = self.batches
         super()._resume()
-        if taken:  # by a hook: the sampler is at work, so take up to the place
+        if taken:  # a hook's batches began the sampler's pass: go on in it
             wanted, self.batches = self.batches, taken
             while self.batches < wanted:
                 self._next()

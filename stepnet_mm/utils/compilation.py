@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 import torch
+from torch import nn
 from torch.autograd import forward_ad
 
 is_compiling = getattr(torch.compiler, 'is_compiling', None) or (
@@ -39,3 +40,20 @@ def uncompiled(function: Callable) -> Callable:
     if 'torch._dynamo' not in sys.modules:  # whose import takes seconds
         return function
     return torch.compiler.disable(function)
+
+
+def refuse_compiled(model: nn.Module) -> None:
+    """Raise a ValueError if a part of a model is compiled.
+
+    It would ignore hooks that come later.
+    """
+    for name, module in model.named_modules():
+        own = vars(module).get('forward')
+        if (module._modules and hasattr(module, '_orig_mod')
+                or getattr(module, '_compiled_call_impl', None)
+                or own and hasattr(own, '_torchdynamo_orig_callable')):
+            raise ValueError(
+                f'{name or type(module).__name__}: expected a module that is '
+                'not compiled, got a compiled one, which does not see hooks '
+                'that come later; enter the recorder before torch.compile, '
+                'or measure without it')

@@ -1,6 +1,7 @@
-"""What hooks share: checks, loaders and models, methods that are replaced."""
+"""What hooks and recorders share: checks, loaders, models, own methods."""
 import functools
 from collections.abc import Callable
+from contextlib import contextmanager
 from types import MethodType
 
 from torch import nn
@@ -38,6 +39,18 @@ def unwrap(model: nn.Module) -> nn.Module:
             model, (BaseAveragedModel, BaseTTAModel)):
         model = model.get_submodule('module')
     return model
+
+
+@contextmanager
+def eval_mode(model: nn.Module):
+    """Eval mode; afterwards each module's own mode again."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
 
 
 class ReplacedMethod:

@@ -109,7 +109,7 @@ class SignalListener:
             SignalListener.current = None
 
     def give_back(self) -> None:
-        """The same in a child, which is still known as one of this."""
+        """Restore them; :attr:`current` stays, which a fork's child needs."""
         for number, handler in self._handlers.items():
             if signal.getsignal(number) == self._receive:
                 signal.signal(number, handler)

@@ -1,11 +1,16 @@
 """The commit, versions and machine that a result comes from."""
+import argparse
 import importlib.metadata
+import json
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
+
+from .files import file_digest, written_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A run depends on the files in these.
@@ -86,3 +91,19 @@ def _processor() -> str:
     if not {'cpu family', 'model'} <= {*found}:  # not x86
         return name
     return f'{name} (family {found["cpu family"]}, model {found["model"]})'
+
+
+def measure_into(path: Path, args: argparse.Namespace,
+                 measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Write a measurement of a checkpoint, with its origin, as JSON.
+
+    ``args`` has ``config``, ``cfg_options`` and ``checkpoint``; ``measure``
+    gives the numbers, None for NaN and infinities. Returns the content.
+    """
+    content = dict(
+        config=args.config, options=args.cfg_options or {},
+        checkpoint=args.checkpoint, sha256=file_digest(args.checkpoint),
+        date=date.today().isoformat(), **measure())
+    with written_whole(path) as file:
+        file.write(json.dumps(content, indent=2, allow_nan=False).encode())
+    return content

@@ -6,7 +6,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS, LOOPS, TRANSFORMS
 from torch.utils.data import IterableDataset
 
-from stepnet_mm import config as C
+from stepnet_mm import config
 from stepnet_mm.config.lookup import later_pipelines
 
 
@@ -40,7 +40,7 @@ def cfg():
 @pytest.fixture
 def load(cfg, tmp_path):
     """load(...): what load_config makes of the dumped config."""
-    def load(*args, read=C.load_config, **kwargs):
+    def load(*args, read=config.load_config, **kwargs):
         cfg.dump(tmp_path / 'my_config.py')
         return read(str(tmp_path / 'my_config.py'), *args, **kwargs)
 
@@ -58,11 +58,11 @@ def pipelines(cfg):
 def test_a_config_is_as_its_file_has_it(cfg, load):
     expected = {**cfg.to_dict(), 'launcher': 'none',
                 'work_dir': 'work_dirs/my_config'}
-    assert load(read=C.read_config).to_dict() == expected
+    assert load(read=config.read_config).to_dict() == expected
     options = {'optim_wrapper': dict(lr=1, _delete_=True),
                'default_scope': 'other'}
     for _ in range(2):  # options may be used again
-        cfg = load(options=options, read=C.read_config)
+        cfg = load(options=options, read=config.read_config)
         assert (cfg.optim_wrapper, cfg.default_scope) == (dict(lr=1), 'other')
 
 
@@ -81,7 +81,7 @@ def test_broken_images_are_skipped_in_training_only(cfg, monkeypatch, whose):
     several = dict(type='LoadImageFromFile')
     pipelines(cfg)[0].append(
         dict(type='TransformBroadcaster', transforms=[several]))
-    C.use_intact_images(cfg)
+    config.use_intact_images(cfg)
     assert several == dict(type='LoadImageFromFile')
     assert [t.type for t in loading] == [
         'LoadImageFromFile' if whose == 'user' else 'LoadIntactImageFromFile',
@@ -112,7 +112,7 @@ train_dataloader = dict(dataset=dict(type=DataLoader, data_root='data'))
 val_evaluator = dict(type=DumpResults, out_file_path='data/a.pkl')
 ''')
     cfg = Config.fromfile(str(path), lazy_import=True)
-    C.set_data_root(cfg, '/there')
+    config.set_data_root(cfg, '/there')
     assert cfg.val_evaluator.out_file_path == '/there/a.pkl'
     assert "type='mmengine.evaluator." in cfg.pretty_text
 
@@ -124,7 +124,7 @@ def test_the_data_root_moves_datasets_and_paths_of_evaluators(cfg):
              seg_prefix='data/coco/panoptic', metric=['bbox'], num=3),
         dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')])
     cfg.model = dict(prototype=dict(dataset=dict(data_root='data/coco')))
-    C.set_data_root(cfg, '/there')
+    config.set_data_root(cfg, '/there')
     assert cfg.train_dataloader.dataset.dataset.data_root == '/there'
     assert cfg.test_dataloader.dataset.data_root == '/there'
     assert cfg.model.prototype.dataset.data_root == '/there'
@@ -137,7 +137,7 @@ def test_the_data_root_moves_datasets_and_paths_of_evaluators(cfg):
 
 def test_the_data_root_may_be_in_the_home_folder(cfg, monkeypatch):
     monkeypatch.setenv('HOME', '/home/me')
-    C.set_data_root(cfg, '~/data')
+    config.set_data_root(cfg, '~/data')
     assert cfg.test_dataloader.dataset.data_root == '/home/me/data'
 
 
@@ -149,8 +149,8 @@ def test_all_pipelines_are_scaled_and_skip_broken_images(cfg, key):
     resize = cfg.train_dataloader.dataset.dataset.pipeline[1]
     resize.update(type='RandomChoiceResize', scales=[(1333, 640), (1333, 800)])
     del resize['scale']
-    C.set_image_scale(cfg, [320, 200])
-    C.use_intact_images(cfg)
+    config.set_image_scale(cfg, [320, 200])
+    config.use_intact_images(cfg)
     later = next(pipeline for _, pipeline in later_pipelines(cfg))
     assert later[0].type == 'LoadIntactImageFromFile'
     assert resize.scales == [(320, 200)] and 'scale' not in resize
@@ -158,18 +158,19 @@ def test_all_pipelines_are_scaled_and_skip_broken_images(cfg, key):
         (320, 200)] * 3
     del later[1]
     with pytest.raises(ValueError, match=r'custom_hooks\.1: '):
-        C.set_image_scale(cfg, [320, 200])
+        config.set_image_scale(cfg, [320, 200])
 
 
 @pytest.mark.parametrize('option, arguments, change, match', [
-    (C.set_data_root, ['/there'], dict.fromkeys(
+    (config.set_data_root, ['/there'], dict.fromkeys(
         ('train_dataloader', 'val_dataloader', 'test_dataloader')),
      '--data-root'),
-    (C.set_image_scale, [(1, 1)],
+    (config.set_image_scale, [(1, 1)],
      dict(val_dataloader=dict(dataset=dict(type='A'))),
      '--image-scale: .* val_dataloader'),
-    (C.use_amp, [], dict(optim_wrapper=dict(type='Other')), '--amp.*Other'),
-    (C.use_auto_scale_lr, [], {}, 'auto_scale_lr.base_batch_size')])
+    (config.use_amp, [], dict(optim_wrapper=dict(type='Other')),
+     '--amp.*Other'),
+    (config.use_auto_scale_lr, [], {}, 'auto_scale_lr.base_batch_size')])
 def test_options_without_a_place_are_errors(cfg, option, arguments, change,
                                             match):
     for key, value in change.items():
@@ -180,11 +181,11 @@ def test_options_without_a_place_are_errors(cfg, option, arguments, change,
 
 def test_amp_and_auto_scale_lr(cfg):
     cfg.auto_scale_lr = dict(base_batch_size=16, enable=False)
-    C.use_auto_scale_lr(cfg)
+    config.use_auto_scale_lr(cfg)
     assert cfg.auto_scale_lr.enable
     for kind in 'OptimWrapper', OptimWrapper:
         cfg.optim_wrapper = dict(type=kind)
-        C.use_amp(cfg)
+        config.use_amp(cfg)
         assert cfg.optim_wrapper == dict(
             type='AmpOptimWrapper', loss_scale='dynamic')
 
@@ -192,12 +193,12 @@ def test_amp_and_auto_scale_lr(cfg):
 def test_mmcvs_sync_bn_and_iebn(cfg):
     cfg.model = dict(backbone=dict(norm_cfg=dict(type='IEBN')))
     cfg.sync_bn = 'torch'
-    C.check_sync_bn(cfg)
+    config.check_sync_bn(cfg)
     cfg.sync_bn = 'mmcv'
     with pytest.raises(ValueError, match='sync_bn: '):
-        C.check_sync_bn(cfg)
+        config.check_sync_bn(cfg)
     cfg.model.backbone.norm_cfg.type = 'BN'
-    C.check_sync_bn(cfg)
+    config.check_sync_bn(cfg)
 
 
 @pytest.mark.parametrize('given, kind', [
@@ -208,7 +209,7 @@ def test_mmcvs_sync_bn_and_iebn(cfg):
 ])
 def test_loops_become_resumable(cfg, given, kind):
     cfg.train_cfg = given
-    C.use_exact_resume(cfg)
+    config.use_exact_resume(cfg)
     assert cfg.train_cfg == {'type': kind, **{
         key: value for key, value in given.items() if key.startswith('max_')}}
     assert [hook['type'] for hook in cfg.custom_hooks] == [
@@ -226,7 +227,7 @@ def test_every_checkpoint_hook_becomes_atomic_and_keeps_its_arguments(cfg):
         second=dict(type='CheckpointHook', out_dir='elsewhere'))
     cfg.custom_hooks = [dict(type='CheckpointHook'),
                         dict(type='PreemptionHook', max_requeues=3)]
-    C.use_exact_resume(cfg)
+    config.use_exact_resume(cfg)
     kind = 'AtomicCheckpointHook'
     assert cfg.default_hooks == dict(
         checkpoint=dict(type=kind, interval=3, save_best='auto'),
@@ -246,9 +247,9 @@ def test_the_library_of_a_config_without_a_scope(cfg):
             (own, 'mmpretrain'), ('mmdet.FasterRCNN', 'mmdet'),
             ('FasterRCNN', None), (BaseModel, None), (None, None)]:
         cfg.model = dict(type=kind)
-        assert C.library_of(cfg) == library
+        assert config.library_of(cfg) == library
     cfg.default_scope = 'mmdet'
-    assert C.library_of(cfg) == 'mmdet'
+    assert config.library_of(cfg) == 'mmdet'
 
 
 @pytest.mark.parametrize('changes, said', [
@@ -271,7 +272,7 @@ def test_what_is_the_users_own_stays(cfg, monkeypatch, changes, said):
     for key, value in changes.items():
         cfg[key] = value
     before = cfg.to_dict()
-    line, = C.use_exact_resume(cfg)
+    line, = config.use_exact_resume(cfg)
     assert line.startswith(said)
     assert cfg.to_dict() == before
 
@@ -283,14 +284,14 @@ def test_each_substitution_is_one_line_of_the_first_rank(cfg, monkeypatch):
     cfg.val_evaluator = dict(type='TNSMetric')
     cfg.custom_imports = dict(imports=None)
     lines = []
-    monkeypatch.setattr('stepnet_mm.config.hardening.print_log',
+    monkeypatch.setattr('stepnet_mm.config.resume_and_hooks.print_log',
                         lambda line, logger: lines.append(line))
     other = copy.deepcopy(cfg)
     monkeypatch.setenv('RANK', '1')
-    C.harden(copy.deepcopy(cfg))
+    config.add_resume_and_hooks(copy.deepcopy(cfg))
     assert lines == []
     monkeypatch.setenv('RANK', '0')
-    assert C.harden(cfg) is cfg
+    assert config.add_resume_and_hooks(cfg) is cfg
     assert [line.split()[1:3] for line in lines] == [
         ['train_dataloader:', 'LoadIntactImageFromFile'],
         ['custom_imports:', 'stepnet_mm'],
@@ -301,10 +302,10 @@ def test_each_substitution_is_one_line_of_the_first_rank(cfg, monkeypatch):
         ['custom_hooks:', 'PreemptionHook'],
         ['custom_hooks:', 'NonFiniteLossHook']]
     lines.clear()
-    C.harden(cfg)  # all is there
+    config.add_resume_and_hooks(cfg)  # all is there
     assert lines == []
     other.exact_resume = False  # loop and hook stay mmengine's
-    C.harden(other)
+    config.add_resume_and_hooks(other)
     assert other.train_cfg == dict(by_epoch=True, max_epochs=2)
     assert other.default_hooks.checkpoint.type == 'CheckpointHook'
 
@@ -323,7 +324,7 @@ def test_what_is_resumed(path, hook, last, expected, before, tmp_path):
                       default_hooks=dict(checkpoint=dict(type=hook))))
     if last:
         (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
-    C.use_resume(cfg, path)
+    config.use_resume(cfg, path)
     got = cfg.to_dict()
     del got['default_hooks'], got['work_dir']
     assert got == expected
@@ -333,7 +334,7 @@ def test_tta_without_a_default(cfg):
     cfg.merge_from_dict(dict(
         default_scope='mmseg', model=dict(type='EncoderDecoder')))
     with pytest.raises(ValueError, match='--tta: expected tta_model and tta'):
-        C.use_tta(cfg)
+        config.use_tta(cfg)
 
 
 def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
@@ -341,9 +342,9 @@ def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
     plain = copy.deepcopy(cfg)
     cfg.tta_pipeline = [dict(type='LoadImageFromFile')]
     cfg.test_dataloader.dataset.pop('pipeline')
-    C.use_tta(cfg)
+    config.use_tta(cfg)
     assert cfg.test_dataloader.dataset.pipeline == cfg.tta_pipeline
-    C.use_tta(plain)
+    config.use_tta(plain)
     loaded, tta = plain.test_dataloader.dataset.pipeline
     assert loaded.type == 'LoadImageFromFile'
     assert [tta.type, tta.transforms[1][0].type] == [
@@ -352,18 +353,19 @@ def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
 
 def test_a_librarys_config_by_its_name():
     pytest.importorskip('mmdet')
-    cfg = C.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py')
+    cfg = config.read_config(
+        'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py')
     assert cfg.model.type == 'FasterRCNN'
     assert cfg.work_dir == 'work_dirs/faster-rcnn_r50_fpn_1x_coco'
     with pytest.raises(ValueError, match='faster-rcnn_r50_fpn_1x_coco.py'):
-        C.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coc.py')
+        config.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coc.py')
 
 
 def test_a_classifiers_crops_are_scaled():
     pytest.importorskip('mmpretrain')
-    cfg = C.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
+    cfg = config.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
     for _ in range(2):  # the second changes nothing
-        C.set_image_scale(cfg, (96, 64))
+        config.set_image_scale(cfg, (96, 64))
         _, edge, crop, _ = cfg.val_dataloader.dataset.pipeline
         assert (edge.scale, crop.crop_size) == (73, 64)
         assert cfg.train_dataloader.dataset.pipeline[1].scale == 64

@@ -4,7 +4,7 @@ from equality import assert_stock
 from torch import nn
 
 pytest.importorskip('mmpretrain')
-from mmpretrain.registry import MODELS  # noqa: E402
+from mmpretrain.registry import MODELS
 
 ARCH = dict(
     embed_dims=32, num_layers=3, num_heads=4, feedforward_channels=48)

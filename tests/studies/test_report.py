@@ -10,7 +10,7 @@ import pytest
 import report as tool
 import study_figures
 from made_study import diverged_run, made_run, made_steps
-from method_colors import label, looks
+from method_colors import label, method_styles
 from scipy import stats
 from study_file import Study, read_study
 from study_records import append_record
@@ -228,7 +228,7 @@ def test_accuracy_by_method_epoch_and_mean_step():
 
 
 def test_no_two_methods_look_alike():
-    found = looks(['se_a', 'se', 'plain', 'other', 'stepnet', 'more',
+    found = method_styles(['se_a', 'se', 'plain', 'other', 'stepnet', 'more',
                    'preact_plain', 'adaptor_a'])
     assert len({(own['color'], own['marker'])
                 for own in found.values()}) == len(found)

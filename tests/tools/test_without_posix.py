@@ -11,12 +11,12 @@ import pytest
 
 def train_without_posix(root, config, work):
     """Where signals to a process, and file locks, are not to be had."""
-    import cv2  # noqa: F401
-    import matplotlib.pyplot  # noqa: F401
-    import mmengine.runner  # noqa: F401
+    import cv2
+    import matplotlib.pyplot
+    import mmengine.runner
     import mmpretrain.datasets
-    import mmpretrain.models  # noqa: F401
-    import tensorboard  # noqa: F401
+    import mmpretrain.models
+    import tensorboard
     for name in ('pthread_sigmask', 'sigwaitinfo', 'SIGUSR1', 'SIGUSR2',
                  'setitimer', 'SIGALRM'):
         delattr(signal, name)

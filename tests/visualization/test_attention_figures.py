@@ -3,7 +3,7 @@ import pytest
 from made_records import make_attention_record as make_record
 
 pytest.importorskip('matplotlib')
-from stepnet_mm.visualization import attention_figures  # noqa: E402
+from stepnet_mm.visualization import attention_figures
 
 
 def test_maps_by_layer_and_head_nearest_first():

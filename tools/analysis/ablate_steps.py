@@ -18,10 +18,10 @@ from mmengine.hooks import LoggerHook
 import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch import entry
-from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording import ablate_step_sizes
 from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
+from stepnet_mm.utils.provenance import measure_into
 
 
 def parse_args():
@@ -44,7 +44,7 @@ def start_runner(cfg, args):
     each time, and EMAHook lose the weights that it averaged.
     """
     changes = []
-    own = entry.harden_to_run(cfg, changes)
+    own = entry.complete_config(cfg, changes)
     cfg.load_from = args.checkpoint
     for key in ('dataloader', 'evaluator'):
         cfg[f'test_{key}'] = cfg.get(f'{args.split}_{key}')

@@ -21,7 +21,7 @@ from mmengine.analysis.print_helper import complexity_stats_table
 from torch.utils.benchmark import Timer
 
 import stepnet_mm  # registers modules
-from stepnet_mm import config as C
+from stepnet_mm import config
 from stepnet_mm.profiling import image_size, prepare
 from stepnet_mm.profiling.networks import EDGE
 from stepnet_mm.recording.step_size_ablation import step_sizes_of
@@ -39,7 +39,7 @@ def parse_args():
         '--batch-size', type=positive, default=1, help='of the timed runs')
     parser.add_argument('--device', default='cpu', help='cpu, cuda, cuda:1')
     parser.add_argument(
-        '--cfg-options', nargs='+', action=C.OptionsAction,
+        '--cfg-options', nargs='+', action=config.OptionsAction,
         help='changes to the config, key=value; lists as key="[a,b]"')
     return parser.parse_args()
 
@@ -89,7 +89,7 @@ def shape_of(images):
 def main():
     args = parse_args()
     device = torch.device(args.device)
-    cfg = C.read_config(args.config, options=args.cfg_options)
+    cfg = config.read_config(args.config, options=args.cfg_options)
     size = args.image_size or image_size(cfg)
     # First, since the traces of the counts take memory too.
     print_latency(*prepare(cfg, size, args.batch_size, device))

@@ -15,11 +15,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import stepnet_mm  # registers modules and the safe loader
-from stepnet_mm import config as C
+from stepnet_mm import config
 from stepnet_mm.launch import entry
-from stepnet_mm.launch.work_dir import measure_into
 from stepnet_mm.recording.probe import spread_indices, subset_loader
 from stepnet_mm.utils.command_line import aligned
+from stepnet_mm.utils.provenance import measure_into
 
 ENDING = '_robustness.json'
 NOISE, FGSM = (.02, .05, .1), (1, 2)
@@ -74,7 +74,7 @@ def measure(cfg, args):
     Raises:
         ValueError: if the config is not one of mmpretrain.
     """
-    if C.library_of(cfg) != 'mmpretrain':
+    if config.library_of(cfg) != 'mmpretrain':
         raise ValueError(f'{cfg.filename}: default_scope: expected a '
                          'classifier of mmpretrain, got '
                          f'{cfg.get("default_scope")!r}; name another config')

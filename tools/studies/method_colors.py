@@ -13,9 +13,10 @@ NAMES = dict(
     current='adaptor sees x_t', next='adaptor sees x_t + f',
     difference='adaptor sees f')
 #: One colour for each, likewise.
-COLORS = dict(METHODS, last_gamma='#882255', sem='#44AA99', fca='#332288')
+METHOD_COLORS = dict(
+    METHODS, last_gamma='#882255', sem='#44AA99', fca='#332288')
 #: Variants by the first word of theirs that is here or has a colour.
-KIN = dict(last='last_gamma', layer='constant', **dict.fromkeys(
+BASE_METHOD = dict(last='last_gamma', layer='constant', **dict.fromkeys(
     ('current', 'next', 'difference', 'adaptor'), 'stepnet'))
 MARKERS = 'os^Dv<>pPX*h'
 WORDS = dict(preact='pre-act.', warmup='warm-up', ema='EMA', cutmix='CutMix',
@@ -35,7 +36,7 @@ def label(method: str) -> str:
     return NAMES.get(known, '') + re.sub(r'([a-z])(\d+\b)', r'\1 \2', text)
 
 
-def looks(methods: Iterable[str]) -> dict[str, dict]:
+def method_styles(methods: Iterable[str]) -> dict[str, dict]:
     """Colour, marker and label of each method; variants have its colour.
 
     A method with a colour of its own is a circle in every figure. No two
@@ -44,11 +45,11 @@ def looks(methods: Iterable[str]) -> dict[str, dict]:
     found: dict[str, dict] = {}
     last: dict[str, int] = {}  # of a colour, its last marker
     # Those that have a colour of their own come first.
-    for name in sorted(methods, key=lambda name: name not in COLORS):
-        kin = [KIN.get(word, word) for word in name.split('_')]
-        own = next((COLORS[word] for word in kin if word in COLORS),
-                   COLORS['iebn'])
-        last[own] = last.get(own, -1) + 1
-        found[name] = dict(color=own, label=label(name),
-                           marker=MARKERS[last[own] % len(MARKERS)])
+    for name in sorted(methods, key=lambda name: name not in METHOD_COLORS):
+        bases = [BASE_METHOD.get(word, word) for word in name.split('_')]
+        color = METHOD_COLORS[next(
+            (word for word in bases if word in METHOD_COLORS), 'iebn')]
+        last[color] = last.get(color, -1) + 1
+        found[name] = dict(color=color, label=label(name),
+                           marker=MARKERS[last[color] % len(MARKERS)])
     return found

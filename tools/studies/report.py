@@ -16,7 +16,7 @@ the command on it. In the READMEs and docs/results.md what lies between
 
 is a table.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import os
 import re

@@ -9,7 +9,7 @@ others out of it. Exit code: 0 if all is well, 75 if it was stopped and goes
 on the next time, 1 if it failed, 2 if the study or its records are not as
 expected.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import fcntl
 import itertools
@@ -27,7 +27,7 @@ import study_records as records
 import torch
 from study_file import StudyRun, check_names, read_study, runs_of
 
-import stepnet_mm  # noqa: F401  registers the modules that are built
+import stepnet_mm  # registers the modules that are built
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.recording.step_size_ablation import step_sizes_of
 from stepnet_mm.utils.command_line import command_parser, printable

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from method_colors import COLORS, label, looks
+from method_colors import METHOD_COLORS, label, method_styles
 from study_tables import STEP, percent, test_column
 
 from stepnet_mm.visualization import save_figure, style
@@ -85,7 +85,7 @@ def accuracy_figure(report):
     means.index = means.index.astype(str)
     groups = means.groupby(lambda name: not report.methods[name].pooled)
     figure = style.new_figure(7, 1.6 + .27 * len(means))
-    own, bases = looks(report.methods), own_baselines(report)
+    own, bases = method_styles(report.methods), own_baselines(report)
     panels = figure.subplots(len(groups), squeeze=False,
                              height_ratios=groups.size() + 1)[:, 0]
     for axes, (_, group) in zip(panels, groups):
@@ -115,7 +115,7 @@ def gains_figure(report):
     networks = report.networks
     figure = style.new_figure(7, 1.8 + .8 * len(networks))
     axes = figure.subplots()
-    own = looks(dict.fromkeys(
+    own = method_styles(dict.fromkeys(
         step for names in networks.values() for step in names))
     places = dict(zip(own, np.linspace(-.3, .3, len(own))))
     for step, place in places.items():
@@ -164,7 +164,7 @@ def scatter(report, columns: Iterable[str], titles: Iterable[str],
     """The last epoch over columns, a panel for each."""
     # A few that do not pool may lie far off and squeeze the others.
     frame = report.of_one_recipe().dropna(how='all', subset=[*columns])
-    figure, own = style.new_figure(width, 5), looks(report.methods)
+    figure, own = style.new_figure(width, 5), method_styles(report.methods)
     panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
     for axes, column, text in zip(panels, columns, titles):
         for method, runs in frame.groupby('method', observed=True):
@@ -183,7 +183,8 @@ def shown_curves(report) -> set[str]:
     """All methods; of many those of the last study, or the best known."""
     subject = {method.name for method in report.studies[-1].methods}
     return {*report.methods} if len(report.methods) <= MOST else {
-        *report.baselines, *(subject if len(subject) <= MOST else COLORS)}
+        *report.baselines, *(
+            subject if len(subject) <= MOST else METHOD_COLORS)}
 
 
 def has_curves(report) -> bool:
@@ -206,7 +207,7 @@ def curves_figure(report):
 
     Minus that of the first control, which shows how a gain goes on.
     """
-    figure, own = style.new_figure(7, 5), looks(report.methods)
+    figure, own = style.new_figure(7, 5), method_styles(report.methods)
     axes = figure.subplots()
     rows = pd.DataFrame([
         dict(epoch, method=record.method)
@@ -221,7 +222,7 @@ def curves_figure(report):
     for method in (name for name in own if name in table and name in shown):
         means = table[method].dropna()
         axes.plot(means.index, means, **own[method],
-                  alpha=1. if method in COLORS else .5)
+                  alpha=1. if method in METHOD_COLORS else .5)
     # A record does not say which of the two it counts.
     axes.set_xlabel('epoch' if table.index.max() < 500 else 'iteration')
     axes.xaxis.get_major_locator().set_params(integer=True)

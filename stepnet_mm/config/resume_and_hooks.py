@@ -26,7 +26,8 @@ NEED_ALL = ('KeyMapper', 'TransformBroadcaster', 'ApplyToList',
             'MultiTaskDataset')
 
 
-def harden(cfg: Config, log: Callable[[str], None] | None = None) -> Config:
+def add_resume_and_hooks(
+        cfg: Config, log: Callable[[str], None] | None = None) -> Config:
     """Skip broken images, and make a resume bit for bit.
 
     The config is changed and returned; ``exact_resume=False`` in it leaves
