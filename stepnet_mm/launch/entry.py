@@ -35,7 +35,7 @@ from ..utils.command_line import (
     positive,
 )
 from ..utils.data_errors import data_errors, name_samples
-from ..utils.files import read_pointer, unshare, written_whole
+from ..utils.files import read_pointer, written_whole
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
@@ -162,10 +162,8 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
 
     from ..resume.own_state import add_own_state
     init_distributed(cfg)
-    first = is_first_rank()
-    if first and cfg.get('work_dir'):
-        unshare(cfg.work_dir)
-    now, at_save = _config_writers(cfg, own) if own and first else (None, ) * 2
+    now, at_save = _config_writers(cfg, own) if (
+        own and is_first_rank()) else (None, ) * 2
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:

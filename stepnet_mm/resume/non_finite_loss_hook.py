@@ -175,12 +175,9 @@ class NonFiniteLossHook(Hook):
 
     def _undo(self, runner) -> None:
         with torch.no_grad():
-            for prefix, module in unwrap(runner.model).named_modules():
-                for name, buffer in module.named_buffers(prefix, False):
-                    if name in self._buffers:
-                        buffer.copy_(self._buffers[name])
-                    elif hasattr(module, 'reset_running_stats'):
-                        module.reset_running_stats()  # it was lazy
+            for name, buffer in unwrap(runner.model).named_buffers():
+                if name in self._buffers:  # not if it was lazy
+                    buffer.copy_(self._buffers[name])
 
     def _save(self, runner) -> None:
         """Save the first time; a collective call."""

@@ -2,7 +2,6 @@
 from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -91,13 +90,12 @@ class ResumableLoop(BaseLoop):
         batch_size = getattr(batch_sampler, 'batch_size', None)
         if isinstance(batch_size, (list, tuple)):  # of several sources
             batch_size = sum(batch_size)
-        sampler_seed = getattr(self._sampler, 'seed', None)
         return dict(
             batches=self.batches,
             validation_due=self.validation_due,
             seed=self.seed,
-            sampler_seed=_whole(sampler_seed),
-            batch_size=_whole(batch_size),
+            sampler_seed=getattr(self._sampler, 'seed', None),
+            batch_size=batch_size,
             accumulative_counts=getattr(
                 self.runner.optim_wrapper, '_accumulative_counts', None),
             samples=_samples(self._loader))
@@ -118,9 +116,8 @@ class ResumableLoop(BaseLoop):
 
     def _take_seeds(self, state: dict) -> None:
         self.seed = self._loader.numbered.seed = state['seed']
-        wanted = state['sampler_seed']
-        if wanted not in (None, getattr(self._sampler, 'seed', wanted)):
-            self._sampler.seed = wanted
+        if state['sampler_seed'] is not None and self._sampler is not None:
+            self._sampler.seed = state['sampler_seed']
 
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
@@ -286,7 +283,6 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         super().__init__(runner, unopened, **kwargs)
         self.dataloader = loader
         self.dataloader_iterator = BatchStream(self)
-        self._skipped = 0
 
     def _resume(self) -> None:
         taken = self.batches
@@ -295,8 +291,6 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
             wanted, self.batches = self.batches, taken
             while self.batches < wanted:
                 self._next()
-        else:
-            self._skipped = self.batches
 
     def _train(self) -> None:
         self.runner.call_hook('before_train_epoch')
@@ -321,18 +315,9 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
 
     def _next(self) -> Any:
         """The next batch, maybe of an iterator that a hook has set."""
-        counted, skipped, self._skipped = self.batches, self._skipped, 0
+        counted = self.batches
         batch = next(self.dataloader_iterator)
-        if self.batches > counted:  # BatchStream has counted it
-            return batch
-        if skipped:
-            self.runner.logger.warning(
-                'the dataloader_iterator that a hook has set is advanced by '
-                f'{skipped} batches, as in mmengine; their augmentation is '
-                'not as before')
-        for _ in range(skipped):
-            batch = next(self.dataloader_iterator)
-        self.batches += 1
+        self.batches = counted + 1  # BatchStream has counted it, others not
         return batch
 
 
@@ -370,11 +355,6 @@ def validates(runner) -> bool:
     """Whether a loop's own validation runs, and not a hook's."""
     loop = runner._train_loop
     return isinstance(loop, ResumableLoop) and loop.validating
-
-
-def _whole(value) -> int | None:
-    """A number to save; None for another thing of that name."""
-    return int(value) if isinstance(value, Integral) else None
 
 
 def _samples(loader: DataLoader) -> int | None:

@@ -139,9 +139,7 @@ def _own(path, folder: str, names: re.Pattern) -> str | None:
     """The path of a folder's file of that name; None if there is none."""
     name = osp.basename(path) if isinstance(path, str) else ''
     own = osp.join(folder, name)
-    # A FlexibleRunner's checkpoints are folders.
-    there = '://' in folder or osp.isfile(own) or (
-        osp.isdir(own) and name.endswith('.pth'))
+    there = '://' in folder or osp.isfile(own)
     return own if names.fullmatch(name) and there else None
 
 

@@ -1,7 +1,6 @@
 """A lock on a file, which ends with the process that holds it."""
 import errno
 import os
-import re
 import socket
 import time
 import warnings
@@ -43,13 +42,12 @@ def file_lock(path, wait: float = 0) -> Iterator[None]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path = _of_this_folder(path)
     # Without a buffer, that a full disk is seen once.
     with open(path, 'a+b', buffering=0) as file:
         with named_errors(path):
             _lock(file, path, time.monotonic() + wait)
             file.truncate(0)
-            file.write(_holder(path.parent).encode())
+            file.write(_holder().encode())
         yield
 
 
@@ -57,21 +55,6 @@ def lock_beside(path) -> Path:
     """The lock's file for a file that is itself written and read."""
     path = Path(path)
     return path.with_name(path.name + '.lock')
-
-
-def _of_this_folder(path: Path) -> Path:
-    """The lock, or one of this folder's own beside that of another.
-
-    Replacing the other's file would be a race between two that start here.
-    """
-    folder = path.parent.stat().st_ino  # it stays the same in a move
-    own = path.with_name(f'{path.name}.{folder}')
-    if own.exists():
-        return own
-    if not path.exists() or path.stat().st_nlink == 1:
-        return path
-    named = re.search(rb'\nfolder (\d+)', path.read_bytes())
-    return own if named and int(named[1]) != folder else path
 
 
 def _lock(file: FileIO, path: Path, end: float) -> None:
@@ -94,7 +77,6 @@ def _lock(file: FileIO, path: Path, end: float) -> None:
         time.sleep(.05)
 
 
-def _holder(folder: Path) -> str:
+def _holder() -> str:
     since = datetime.now().astimezone().isoformat(timespec='seconds')
-    return (f'process {os.getpid()} on {socket.gethostname()} since {since}\n'
-            f'folder {folder.stat().st_ino}\n')
+    return f'process {os.getpid()} on {socket.gethostname()} since {since}\n'

@@ -79,19 +79,6 @@ def _renamed(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def unshare(folder) -> None:
-    """Give the files of a hard-linked folder (``cp -al``) their own content.
-
-    Else what is written in place would be written in the original. Not
-    checkpoints, which are replaced, and locks.
-    """
-    for path in Path(folder).glob('*'):
-        if ('.lock' not in path.name and path.suffix != '.pth'
-                and path.is_file() and path.stat().st_nlink > 1):
-            with written_whole(path) as file:
-                file.write(path.read_bytes())
-
-
 def file_digest(path) -> str | None:
     """The first 12 digits of a file's SHA-256; None for no local file."""
     if not Path(path).is_file():

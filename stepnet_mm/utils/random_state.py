@@ -19,32 +19,14 @@ def get_random_state() -> dict:
 
 
 def set_random_state(state: dict) -> None:
-    """Set the generators to a state of :func:`get_random_state`.
-
-    Raises:
-        ValueError: if it is no such state; a checkpoint may hold anything.
-    """
-    try:
-        _set_cpu(state)
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError,
-            TypeError, ValueError) as error:
-        raise ValueError(
-            'training_state.ranks.random: expected the states of three '
-            f'generators, got others ({type(error).__name__} {error}); '
-            'resume from another checkpoint') from error
+    """Set the generators to a state of :func:`get_random_state`."""
+    version, internal, gauss = state['python']
+    random.setstate((version, tuple(internal), gauss))
+    kind, keys, *rest = state['numpy']
+    np.random.set_state((kind, np.array(keys, np.uint32), *rest))
+    torch.set_rng_state(state['torch'].cpu())
     if 'cuda' in state and torch.cuda.is_available():
         torch.cuda.set_rng_state(state['cuda'].cpu())
-
-
-def _set_cpu(state: dict) -> None:
-    version, internal, gauss = state['python']
-    random.setstate((version, tuple(internal),
-                     None if gauss is None else float(gauss)))
-    kind, keys, place, *rest = state['numpy']
-    if not 0 <= place <= 624:  # numpy would read beyond its memory
-        raise ValueError(f'numpy: a place in 624 numbers at {place}')
-    np.random.set_state((kind, np.array(keys, np.uint32), place, *rest))
-    torch.set_rng_state(state['torch'].cpu())
 
 
 def seed_generators(*entropy: int) -> None:

@@ -1,6 +1,5 @@
 import os
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 import torch
@@ -51,19 +50,6 @@ def test_the_runner_of_a_config(config, monkeypatch):
     for build in entry.build_model, entry.build_runner:
         with pytest.raises(ValueError, match='expected a config with a model'):
             build(config_from(config))
-
-
-def test_a_hard_linked_work_dir_gets_its_own_config(config, monkeypatch,
-                                                    tmp_path):
-    """mmengine writes it in place; the original is another run's (cp -al)."""
-    (tmp_path / 'work').mkdir()
-    there = tmp_path / 'work/config.py'
-    there.hardlink_to(config)
-    monkeypatch.setattr(RUNNERS, 'build', lambda cfg: there.write_text('new'))
-    before = Path(config).read_text()
-    entry.build_runner(config_from(config, '--cfg-options', 'runner_type=Own',
-                                   '--work-dir', str(there.parent)))
-    assert (Path(config).read_text(), there.read_text()) == (before, 'new')
 
 
 def test_where_a_measurement_goes(tmp_path):

@@ -1,7 +1,5 @@
 """One training at a time in a work dir, whichever rank asks."""
 import errno
-import os
-import shutil
 
 import pytest
 from forked import Forked
@@ -69,25 +67,6 @@ def test_a_work_dir_that_is_a_file(tmp_path):
     (tmp_path / 'work').touch()
     with pytest.raises(OSError, match='work'):
         enter(tmp_path / 'work')
-
-
-@pytest.mark.parametrize('copy', [os.link, shutil.copy2])
-def test_the_copy_of_a_running_one_trains(tmp_path, copy):
-    """Each of them once, though they share the lock's file (cp -al)."""
-    work, other = tmp_path / 'work', tmp_path / 'other'
-    with held(work):
-        before = (work / TRAINING_LOCK).read_text()
-        shutil.copytree(work, other, copy_function=copy)
-        for _ in range(2):
-            with work_dir_lock(str(other)), Forked(
-                    tmp_path, enter, other) as process:
-                assert process.wait(60) == 1
-                with pytest.raises(ValueError, match=str(work)):
-                    enter(work)
-        assert (work / TRAINING_LOCK).read_text() == before
-    shutil.rmtree(work)
-    with work_dir_lock(str(other)), Forked(tmp_path, enter, other) as process:
-        assert process.wait(60) == 1
 
 
 @pytest.mark.parametrize('number, free, named', [

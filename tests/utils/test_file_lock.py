@@ -2,7 +2,6 @@
 import errno
 import os
 import re
-import resource
 import signal
 
 import pytest
@@ -35,17 +34,3 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
     with pytest.warns(UserWarning, match='no locks .*no such thing'), (
             file_lock(tmp_path / 'lock')):
         pass
-
-
-def test_the_lock_on_a_full_disk_is_named(tmp_path):
-    """Here by a limit of its size."""
-    path = tmp_path / 'lock'
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
-        with pytest.raises(OSError, match=str(path)), file_lock(path):
-            pass
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, handler)

@@ -1,12 +1,11 @@
 import errno
 import os
-import shutil
 
 import pytest
 from mmengine.fileio import get_file_backend
 
 from stepnet_mm.resume import AtomicLocalBackend
-from stepnet_mm.utils.files import UNFINISHED, file_digest, unshare
+from stepnet_mm.utils.files import UNFINISHED, file_digest
 
 
 @pytest.mark.core
@@ -32,17 +31,6 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(
         backend.put(bytes(2**20), path)
     assert path.read_text() == 'öld'
     assert sorted(os.listdir(path.parent)) == ['a.pth', *left]
-
-
-def test_a_hard_linked_folder_gets_its_own_files(tmp_path):
-    (tmp_path / 'a').mkdir()
-    for name in 'a.py', 'a.jsonl', 'a.pth', 'a.lock':
-        (tmp_path / 'a' / name).write_text('of a')
-    shutil.copytree(tmp_path / 'a', tmp_path / 'b', copy_function=os.link)
-    unshare(tmp_path / 'b')
-    alone = {path.name for path in (tmp_path / 'b').iterdir()
-             if path.stat().st_nlink == 1 and path.read_text() == 'of a'}
-    assert alone == {'a.py', 'a.jsonl'}
 
 
 def test_digests(tmp_path):
