@@ -1,4 +1,4 @@
-"""A convolution written as self-attention (Cordonnier et al. 2020, Thm. 1)."""
+"""A convolution as self-attention (Theorem 1, arXiv:1911.03584)."""
 import torch
 from torch import nn
 

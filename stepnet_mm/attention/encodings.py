@@ -17,7 +17,7 @@ class QuadraticEncoding(nn.Module):
 
     With c = -1/(2σ²) · (1, -2Δ₁, -2Δ₂) the score is, up to a constant,
     -‖δ - Δ‖² / (2σ²): the head looks at the shift Δ, the more sharply the
-    narrower σ. (The paper's form, with α = 1/(2σ²).)
+    narrower σ. (The form of https://arxiv.org/abs/1911.03584, α = 1/(2σ²).)
 
     Attributes:
         centers (nn.Parameter): Δ, (heads, 2) in pixels, rows first. From

@@ -19,10 +19,10 @@ PADDING_MODES = dict(zeros='constant', reflect='reflect',
 class RelativeSelfAttention2d(nn.Module):
     """Multi-head self-attention on (N, C, H, W), with positional encodings.
 
-    The scores depend on the shift from query to key alone, or, with
-    ``content``, on the map too; with absolute positions on the map and on
-    where the two pixels are. docs/self_attention.md has the equations and
-    what the layer costs.
+    Of `Cordonnier et al. <https://arxiv.org/abs/1911.03584>`_. The scores
+    depend on the shift from query to key alone, or, with ``content``, on the
+    map too; with absolute positions on the map and on where the two pixels
+    are. docs/self_attention.md has the equations and what the layer costs.
 
     Args:
         in_channels (int): C.

@@ -23,9 +23,10 @@ TELL_APART = ('tell stages that share a container apart by '
 
 
 class TrajectoryRecorder:
-    r"""Reads the NSI (Eq. 4) of every sample while a model runs.
+    r"""Reads the NSI of every sample while a model runs.
 
-    By one of three definitions, never mixed (docs/stiffness.md):
+    Eq. 4 of https://arxiv.org/abs/2308.09939, by one of three definitions,
+    never mixed (docs/stiffness.md):
     ``'residual'``, :math:`\|f\|_2 / \|x_t\|_2`; for blocks whose f is not
     known ``'output'``, :math:`\|x_{t+1} - x_t\|_2 / \|x_t\|_2` of the block's
     output and input; and ``'update'``, which does not divide by the step

@@ -1,4 +1,4 @@
-"""Neural Stiffness Index (NSI), Eq. 4 of the StepNet paper.
+"""Neural Stiffness Index (NSI), Eq. 4 of https://arxiv.org/abs/2308.09939.
 
 And the stiffness of ordinary differential equations that it comes from
 (§2.1.2).

@@ -1,6 +1,6 @@
-r"""Total Neural Stiffness (TNS), Eq. 5 of the StepNet paper, in closed form.
+r"""Total Neural Stiffness (TNS), in closed form, and numbers to log.
 
-And the numbers that are logged of some samples.
+It is Eq. 5 of https://arxiv.org/abs/2308.09939.
 
 Index legend: N samples, L measured blocks, S stages, M1 and M2 the relative
 and the absolute threshold of Eq. 5.

@@ -9,11 +9,9 @@ import pytest
 import study_records
 from made_study import diverged_run, made_run
 from study_outcome import (
-    add_times,
     epochs_of,
     is_trained,
     record_of,
-    times_of,
     trained_with,
 )
 from study_records import append_record, read_records
@@ -140,19 +138,6 @@ def test_an_epoch_that_ran_again_counts_as_its_last_start_logged_it(tmp_path):
     start(tmp_path, 1, scalars=rows[:2])
     start(tmp_path, 2, scalars=rows[2:])
     assert [epoch['loss'] for epoch in epochs_of(tmp_path)] == [0, 2, 3]
-
-
-@pytest.mark.parametrize('text', [
-    '', '[1]', '{"cpu_seconds": 1.5', '{"cpu_seconds": NaN}', '{}',
-    '{"cpu_seconds": 1, "wall_seconds": "1"}'])
-def test_damaged_times_begin_anew_with_a_line(make_runs, capsys, text):
-    run, = make_runs()
-    add_times(run, cpu_seconds=1., wall_seconds=2.)
-    assert not capsys.readouterr().err
-    run.times_file.write_text(text)
-    add_times(run, cpu_seconds=3., wall_seconds=4.)
-    assert 'times.json: expected seconds' in capsys.readouterr().err
-    assert times_of(run) == dict(cpu_seconds=3., wall_seconds=4.)
 
 
 def test_a_damaged_result_of_a_tool_is_named(make_runs):

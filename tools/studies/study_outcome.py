@@ -2,7 +2,6 @@
 import json
 import math
 import re
-import sys
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
@@ -151,15 +150,8 @@ def add_times(run: StudyRun, **seconds: float) -> None:
 
 
 def times_of(run: StudyRun) -> dict[str, float]:
-    """Those of :func:`add_times`; 0 where the file is damaged."""
-    path = run.times_file
-    there = (parse_line(path.read_bytes()) or {}) if path.exists() else TIMES
-    if all(type(there.get(key)) in (int, float)
-           and 0 <= there[key] < math.inf for key in TIMES):
-        return {key: there[key] for key in TIMES}
-    print(f'{path}: expected seconds by {[*TIMES]}, got {there!r:.100}; they '
-          'are counted anew from 0', file=sys.stderr)
-    return TIMES
+    """Those of :func:`add_times`, 0 where there are none."""
+    return {**TIMES, **_read(run.times_file)}
 
 
 def _stiffness(path: Path) -> dict[str, Any]:
@@ -223,9 +215,7 @@ def epochs_of(folder: Path) -> list[dict]:
 
 
 def _is_of_numbers(line: dict) -> bool:
-    return all(isinstance(value, float)
-               or isinstance(value, int) and abs(value) < 2**63
-               for value in line.values())
+    return all(isinstance(value, (int, float)) for value in line.values())
 
 
 def trained_with(folder: Path) -> dict[str, str]:
