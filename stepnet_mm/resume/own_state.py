@@ -1,5 +1,4 @@
 """A training state that is this run's, of types that load again."""
-import os
 import os.path as osp
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -113,6 +112,4 @@ def _plain(value, tensors: bool = True):
     if isinstance(value, (list, tuple)):
         parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
-    if isinstance(value, os.PathLike) and refusal(value):
-        return os.fspath(value)
     return str(value) if isinstance(value, _TEXT) and refusal(value) else value
