@@ -8,7 +8,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 import copy
 from pathlib import Path
 
-from stepnet_mm.config import harden, read_config
+from stepnet_mm.config import add_resume_and_hooks, read_config
 from stepnet_mm.config.lookup import dicts_by_path, type_name
 from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED
 from stepnet_mm.utils.command_line import command_parser, output_folder
@@ -38,7 +38,7 @@ def changes_of(path):
     """(key, type before, '' for none, type after) of each change."""
     cfg = read_config(str(path))
     before = types_of(copy.deepcopy(cfg))
-    after = types_of(harden(cfg, lambda line: None))
+    after = types_of(add_resume_and_hooks(cfg, lambda line: None))
     # A loop may come without a type, as by_epoch.
     return [('.'.join(key for key in where if isinstance(key, str)),
              before.get(where, ''), name) for where, name in after.items()
