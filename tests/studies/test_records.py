@@ -56,7 +56,8 @@ def test_a_broken_line_within_is_named(path, line):
         read_records(path)
 
 
-@pytest.mark.parametrize('text', [b'note', b'{"a": 1,}', b'{"a": {'])
+@pytest.mark.parametrize('text', [
+    b'note', b'{"a": {', b'{"format": "stepnet_mm", "a": 1,}'])
 def test_a_last_line_that_no_kill_left_is_refused(path, text):
     whole = path.read_bytes() + text
     path.write_bytes(whole)
