@@ -27,7 +27,7 @@ from ..residual import Place, Trace, first_tensor, trace, with_first
 from ..residual.stages import refusals, residual_modules, stages_of
 from ..residual.trace import CHECKPOINTED
 from ..steps.base import StepSize, build_step
-from ..utils.compilation import is_compiling
+from ..utils.compilation import in_backward, is_compiling
 from .backbone import StepOwner, check_indices, one_per_stage
 from .blocks import PretrainedStart
 
@@ -124,7 +124,7 @@ class SteppedBlock(PretrainedStart):
         """What the forward finds under the child's name."""
         if self._state():
             return _InPlaceOf(child, self)
-        if torch._C._current_graph_task_id() >= 0:
+        if in_backward():
             self._refuse_recomputing()
         return child
 

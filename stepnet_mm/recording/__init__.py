@@ -1,6 +1,6 @@
 """Hooks that read the residual blocks and attention layers of a model.
 
-May import: attention, ops, residual, steps, stiffness, utils.
+May import: attention, residual, steps, stiffness, utils.
 """
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks

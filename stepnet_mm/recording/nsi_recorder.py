@@ -7,12 +7,11 @@ from operator import itemgetter
 import torch
 from torch import Tensor, nn
 
-from ..ops import is_compiling
 from ..residual import first_tensor
 from ..steps.pooling import AffineMap, BuiltMap, Product
 from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
 from ..stiffness.nsi import widened
-from ..utils.compilation import refuse_compiled
+from ..utils.compilation import in_backward, refuse_compiled
 from ..utils.hook_helpers import ReplacedMethod, unwrap
 from .blocks import InputOf, ResidualBlock, find_residual_blocks
 
@@ -223,7 +222,7 @@ class _SampleCounter(_Hooks):
 
     def _count(self, module, args, kwargs):
         x = first_tensor([*args, *kwargs.values()])
-        if self.on and x is not None and not _in_backward():
+        if self.on and x is not None and not in_backward():
             self.samples += len(x)
 
 
@@ -279,7 +278,7 @@ class _Trace(_Hooks):
         self.current = None
 
     def _start(self, module, args, kwargs):
-        if _in_backward() or not self.on:
+        if in_backward() or not self.on:
             return
         x = self._tensor([*args, *kwargs.values()])
         if self.block.step is None and self.block.residual is None:
@@ -395,7 +394,3 @@ def _choose(definition, measured: list) -> str:
             "definition: expected 'output', as f is not known in the blocks "
             f'{hidden}, got {definition!r}')
     return definition
-
-
-def _in_backward() -> bool:
-    return not is_compiling() and torch._C._current_graph_task_id() != -1

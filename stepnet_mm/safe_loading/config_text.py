@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 #: Where an inferencer looks for the text.
@@ -156,7 +157,9 @@ def _word_or_type(text: str, key) -> str:
     Under any key, since many settings are built as types, and a registry
     imports a path.
     """
-    if _WORDS.fullmatch(text):
+    if _WORDS.fullmatch(text) and not (
+            # Of a type in no registry mmengine imports the module.
+            key == 'type' and text.isidentifier() and find_spec(text)):
         return text
     *path, name = text.split('.')
     for scope in (*path[:1], 'mmengine'):

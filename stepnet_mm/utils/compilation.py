@@ -31,6 +31,11 @@ def is_transforming() -> bool:
             or torch._C._are_functorch_transforms_active())
 
 
+def in_backward() -> bool:
+    """Whether autograd's backward pass runs, as in what it recomputes."""
+    return not is_compiling() and torch._C._current_graph_task_id() != -1
+
+
 def uncompiled(function: Callable) -> Callable:
     """The function, out of the reach of a compiler at work.
 

@@ -45,6 +45,7 @@ REFUSED = dict(
     a_set='model = dict(a={1, 2})', a_sum='model = dict(a=1 + 1)',
     # A registry imports the path of a type, under any key.
     a_type='model = dict(type="os.mkdir", path="it_ran")',
+    a_module='model = dict(type="antigravity")',
     a_type_within='model = dict(a=[(1, dict(type="os.mkdir"))])',
     a_type_behind_a_scope='model = dict(type="mmengine.os.mkdir")',
     a_type_under_another_key='model = dict(padding_mode="os.mkdir")',
