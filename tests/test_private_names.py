@@ -28,7 +28,7 @@ USED = {
     'tests/models/test_preact.py': ['_make_stem_layer'],
     'tests/models/test_pretrained_start.py': ['_load_from_state_dict'],
     'tests/recording/test_blocks.py': ['_version'],
-    'tests/recording/test_nsi_recorder.py': [
+    'tests/recording/test_trajectory_recorder.py': [
         '_compiled_call_impl', '_current_graph_task_id', '_orig_mod',
         '_torchdynamo_orig_callable'],
     'tests/resume/test_atomic_checkpoint_hook.py': [

@@ -56,7 +56,7 @@ def _innermost(dataset) -> Iterator[object]:
 
 
 def _of_classes(dataset, counts: list[int]) -> Iterator[str]:
-    """Without the counts of 1, which are of any class."""
+    """Classes that do not fit; ``counts`` are the heads' num_classes."""
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
     found = getattr(dataset, 'cat_ids', None)  # of COCO
     if isinstance(classes, str):

@@ -20,7 +20,7 @@ from mmengine.runner import Runner
 from torch import Tensor, distributed, multiprocessing, nn
 
 from ..ops import residual_tail
-from ..ops.tail_check import HAS_TRITON, check_kernels, formats_on
+from ..ops.tail_kernels import HAS_TRITON, check_kernels, formats_on
 from ..profiling import Contestant, interleave, median_ratio
 from ..steps import build_step
 from ..steps.base import step_types

@@ -119,7 +119,7 @@ def _error(runner, warnings: list) -> Exception | None:
 
 
 def _why_uncertain(error: Exception) -> str:
-    """Why a later validation may have no such error, '' if it will have it."""
+    """Why a later validation may do without the error; '' if it will not."""
     if isinstance(error.__cause__ or error, torch.cuda.OutOfMemoryError):
         return 'a second model is in memory only now'
     if user_code.is_of_user(error):

@@ -155,7 +155,7 @@ class SteppedBlock(PretrainedStart):
 
 
 class _InPlaceOf:
-    """A child with a step; the child itself to all who only read it."""
+    """Calls a child with its step; all else that is asked is the child's."""
 
     def __init__(self, child, block):
         self.child, self.block = child, block

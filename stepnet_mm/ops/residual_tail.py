@@ -25,7 +25,7 @@ from torch.autograd import Function
 from ..utils.compilation import is_compiling, is_transforming
 from ..utils.precision import float32_or_wider
 from . import tail_cpu, tail_reference
-from .tail_check import formats_on, usable_kernels
+from .tail_kernels import formats_on, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
 #: Elements of a map from which on the kernels are used. The host takes longer

@@ -4,8 +4,7 @@ May import: attention, residual, steps, stiffness, utils.
 """
 from .attention import find_attention_layers, record_attention
 from .blocks import ResidualBlock, find_residual_blocks, list_blocks
-from .nsi_recorder import RecordedCalls, TrajectoryRecorder
-from .quantity import QuantityRecorder
+from .quantity_recorder import QuantityRecorder
 from .step_size_ablation import (
     StepAblation,
     StepSizeMoments,
@@ -13,6 +12,7 @@ from .step_size_ablation import (
     fixed_step_sizes,
     record_step_sizes,
 )
+from .trajectory_recorder import RecordedCalls, TrajectoryRecorder
 
 __all__ = [
     'QuantityRecorder', 'RecordedCalls', 'ResidualBlock', 'StepAblation',

@@ -193,7 +193,7 @@ def _parts(module: Any, place: Place | None) -> dict:
     child: Any
     child, identity = (name and module.get_submodule(name)
                        for name in (place.child, place.identity))
-    # A block of add_steps shows where f goes without its step.
+    # In a block of add_steps the step stands between f and what shows it.
     step = _gate(module.step if is_placed(module) else child)
     if step:
         child = None

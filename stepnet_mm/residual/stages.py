@@ -49,7 +49,7 @@ def residual_modules(model: nn.Module, seen: Trace,
 
 
 def refusals(modules: dict, seen: Trace) -> str:
-    """Why the repeated ones of some modules are none."""
+    """Why modules, of repeated ones these alone, are no residual blocks."""
     repeated = {*_repeated(modules)} & {*seen.refused}
     counts = Counter(
         (type(modules[name]).__name__, reason)
@@ -149,7 +149,7 @@ def _siblings(modules: dict, names: list) -> dict[str, list[str]]:
 def _split(row: list[str], seen: Trace) -> list[list[str]]:
     """A row of blocks by their shapes; a change of shape begins a stage.
 
-    That of a projection which ends a row of one shape (Hourglass) does not.
+    Unless it is the last block's, behind blocks of one shape (Hourglass).
     """
     stages: list[list[str]] = []
     current: dict = {}  # shape -> stage, as two streams may take turns

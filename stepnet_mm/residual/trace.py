@@ -434,19 +434,11 @@ class _Block:
                         if _way(term, call.start) is not None}
         if not self.addends:
             raise _NoBlock('what it adds does not come from its input')
-        child = inner = None
-        takes = inner_takes = False
-        if len(terms) == 1:
-            top, _ = terms[0]
-            child, takes = self._giver(top, self._children())
-            inner, inner_takes = (child, takes) if child else (
-                self._giver(top, self._inside()))
+        top = terms[0][0] if len(terms) == 1 else None
+        child, takes = self._giver(top, self._children())
         place = Place(child, takes, call.shape[1:],
                       _channel_axis(terms, call.shape))
-        if inner_takes and not activated:
-            inner, inner_takes = None, False  # f is output - input as well
-        if inner or not (activated or call.changed):
-            self.shown = replace(place, child=inner, takes=inner_takes)
+        self.shown = self._shown(place, top, activated)
         if _walks_over_itself(self.module):
             raise _NoBlock('its forward runs all that it holds')
         if child is None and call.changed:
@@ -455,6 +447,16 @@ class _Block:
             raise _NoBlock('an activation follows its sum, and f is not the '
                            'output of a module directly inside')
         return place
+
+    def _shown(self, place: Place, top, activated: bool) -> Place | None:
+        """The place for one who only looks, deeper inside too."""
+        child, takes = (place.child, place.takes) if place.child else (
+            self._giver(top, self._inside()))
+        if takes and not activated:
+            child, takes = None, False  # f is output - input as well
+        if child or not (activated or self.call.changed):
+            return replace(place, child=child, takes=takes)
+        return None
 
     def _projected(self) -> Place | None:
         """Where it shows f if it is a sum of what two modules give.
@@ -521,6 +523,7 @@ class _Block:
     def _giver(self, top, names: list[str]) -> tuple[str | None, bool]:
         """The module of some that gives, or takes, what is added."""
         taking = None
+        names = names if top is not None else []
         for name in names:
             calls = self.calls.get(self.prefix + name, [])
             if len(calls) != 1 or calls[0].given is not top:

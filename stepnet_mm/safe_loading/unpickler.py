@@ -67,7 +67,7 @@ _PythonUnpickler: Any = pickle._Unpickler
 def _filling(opcode: bytes, place: int, *types: type):
     """An opcode that fills containers of these types alone.
 
-    One lies at its place on the stack, or (0) before the last mark.
+    ``place``: the container's on the stack; 0: just before the last mark.
     """
     fill = _PythonUnpickler.dispatch[opcode[0]]
 

@@ -4,7 +4,7 @@ import math
 from ..lazy_exports import lazy_exports
 from .base import StepSize
 
-# Where pickles of before have it.
+# Older pickles name ConstantStep in this module.
 __getattr__, _ = lazy_exports(__package__, dict(constant=('ConstantStep', )))
 
 #: σ(-1), the step size at the start with the published w = 0 and b = -1.

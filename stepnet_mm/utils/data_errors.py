@@ -96,7 +96,7 @@ def _file_in(frame: FrameType) -> str:
 
 
 def _why_empty(dataset) -> str:
-    """Why no sample is left, where stock cannot join none of them."""
+    """What filtered all samples out; stock fails with a NumPy error."""
     rows = dataset.load_data_list()
     used = sum(1 for row in rows if row.get('instances'))
     sizes = [(row.get('width'), row.get('height')) for row in rows]

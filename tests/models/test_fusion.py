@@ -6,7 +6,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from stepnet_mm.models import fusion, step_block_class
-from stepnet_mm.ops import tail_check
+from stepnet_mm.ops import tail_kernels
 from stepnet_mm.steps import build_step
 
 library = pytest.importorskip('mmdet.models.backbones.resnet')
@@ -236,7 +236,7 @@ def test_a_hook_on_a_convolution_keeps_what_it_saw(name, calls):
 def test_compiled_without_a_graph_break(monkeypatch):
     """The tail is fused there as well: no BatchNorm is called at its end."""
     torch._dynamo.reset()
-    monkeypatch.setattr(tail_check, '_checked', {})
+    monkeypatch.setattr(tail_kernels, '_checked', {})
     made = block(kind=library.BasicBlock)
     twin, x, norms = copy.deepcopy(made), image(), []
 
@@ -248,7 +248,7 @@ def test_compiled_without_a_graph_break(monkeypatch):
     made.forward = torch.compile(
         made.forward, backend=count_norms, fullgraph=True)
     got = results_of(made, x)
-    assert not tail_check._checked  # no compiler sees the kernels' check
+    assert not tail_kernels._checked  # no compiler sees the kernels' check
     torch.testing.assert_close(
         got, results_of(twin, x), atol=1e-11, rtol=1e-10)
     assert {*norms} == {2}  # the first and the step's

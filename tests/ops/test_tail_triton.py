@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 #: more samples than one takes at once.
 INTERPRETED = '''
 import torch
-from stepnet_mm.ops import tail_check, tail_triton
+from stepnet_mm.ops import tail_kernels, tail_triton
 
 columns = tail_triton._columns
 
@@ -30,13 +30,13 @@ def in_chunks(n, c):
 
 tail_triton._columns = in_chunks
 tail_triton.TILE = 64
-tail_check._module = lambda device: tail_triton
-for dtype, tail_triton.PROGRAMS, tail_check.SHAPES in [
+tail_kernels._module = lambda device: tail_triton
+for dtype, tail_triton.PROGRAMS, tail_kernels.SHAPES in [
         (torch.float32, 4, [(3, 5, 3, 3), (1, 5, 9, 9), (2, 70, 1, 1)]),
         (torch.bfloat16, 4, [(1, 5, 3, 3)]),
         (torch.float16, 4, [(1, 5, 3, 3)])]:
-    for result in tail_check.check_kernels(
-            'cpu', [dtype], tail_check.FORMATS):
+    for result in tail_kernels.check_kernels(
+            'cpu', [dtype], tail_kernels.FORMATS):
         assert result.ok and result.difference < .5, result
 print('equal')
 '''

@@ -76,5 +76,6 @@ def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
     runner.train()
     _, tried, second, measured, fourth = hook.iterations
     # The counter sees what there is, and the first try reads no NSI.
-    assert measured['nsi_recorder.nsi'] and not tried['nsi_recorder.nsi']
+    name = 'trajectory_recorder.nsi'
+    assert measured[name] and not tried[name]
     assert {*second} == {*fourth} == {'non_finite_loss_hook.wait'}

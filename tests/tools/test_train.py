@@ -109,7 +109,7 @@ def test_a_classifier_with_odd_names(tool, classifier, tmp_path, monkeypatch):
              odd / 'test')
     tool('analysis/measure_stiffness', config, last, *data, '--out',
          work / f'{ODD}.jsonl')
-    monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
+    monkeypatch.setattr('report_page.picture', lambda figure: dict(
         url='', width=300))
     tool('analysis/plot', 'report', work)
     assert (work / 'report.html').is_file()

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from paper_figures import has_steps, step_figure, tns_figure
-from stiffness_page import render_report
+from report_page import render_report
 from work_dirs import method_of, of_one_definition, read_stiffness_curves
 
 from stepnet_mm import visualization

@@ -100,7 +100,7 @@ def append_record(path, record: StudyRecord) -> None:
 
 
 def check_comparable(rows: Iterable[tuple[str, StudyRecord]]) -> None:
-    """Raise ValueError unless records compare; each is behind its place."""
+    """Raise ValueError unless records compare; rows of (place, record)."""
     first: dict[tuple, tuple[str, str]] = {}
     for where, record in rows:
         # What rounds its numbers: processor and threads, or the GPU.

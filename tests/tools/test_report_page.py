@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from made_records import make_attention_record, make_record
-from stiffness_page import render_report
+from report_page import render_report
 
 pytest.importorskip('matplotlib')
 HOSTILE = '<script>alert("1")</script> & $title'
@@ -59,7 +59,7 @@ def test_the_page_is_whole_and_asks_for_nothing():
 
 def test_records_of_one_definition_are_shown(
         monkeypatch, tool, write_record, tmp_path, capsys):
-    monkeypatch.setattr('stiffness_page.picture', lambda figure: dict(
+    monkeypatch.setattr('report_page.picture', lambda figure: dict(
         url='', width=300))  # they take long
     work_dir = tmp_path / 'resnet20_plain'
     log = work_dir / 'run/vis_data/probe.json'

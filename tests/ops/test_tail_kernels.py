@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from stepnet_mm.ops import ResidualTail, tail_check, tail_cpu
-from stepnet_mm.ops.tail_check import KERNELS, check_kernels, usable_kernels
+from stepnet_mm.ops import ResidualTail, tail_cpu, tail_kernels
+from stepnet_mm.ops.tail_kernels import KERNELS, check_kernels, usable_kernels
 
 CPU, PLAIN = torch.device('cpu'), torch.contiguous_format
 
@@ -12,7 +12,7 @@ CPU, PLAIN = torch.device('cpu'), torch.contiguous_format
 @pytest.fixture(autouse=True)
 def unchecked(monkeypatch):
     """As in a new process."""
-    monkeypatch.setattr(tail_check, '_checked', {})
+    monkeypatch.setattr(tail_kernels, '_checked', {})
 
 
 @pytest.fixture
@@ -92,13 +92,13 @@ def test_a_wrong_kernel_is_found(replace, name, wrong, reason):
     assert not result.difference <= 1
 
 
-@pytest.mark.parametrize('memory_format', tail_check.FORMATS)
+@pytest.mark.parametrize('memory_format', tail_kernels.FORMATS)
 def test_what_the_samples_of_a_gpu_reach(memory_format):
     """All that the Triton kernels' programs may be given."""
     pytest.importorskip('triton')
     from stepnet_mm.ops.tail_triton import _columns, _layout
     layouts, chunks = [], []
-    for shape in (*tail_check.SHAPES, tail_check.LARGE):
+    for shape in (*tail_kernels.SHAPES, tail_kernels.LARGE):
         z = torch.empty(shape).to(memory_format=memory_format)
         grid = _layout(z, sums=True)[0].arguments
         layouts.append((grid['C'] > grid['BLOCK_C'], grid['PARTS'] > 1,
@@ -108,7 +108,7 @@ def test_what_the_samples_of_a_gpu_reach(memory_format):
     many_channels, split, many_tiles = zip(*layouts)
     assert any(many_channels)
     assert any(map(all, zip(split, many_tiles)))
-    assert any(shape[1] % 64 for shape in tail_check.SHAPES)
+    assert any(shape[1] % 64 for shape in tail_kernels.SHAPES)
 
 
 def test_once_a_process_with_one_warning(replace):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..steps.pooling import global_linear
 from ..stiffness.nsi import widened
-from .nsi_recorder import TrajectoryRecorder, _Trace
+from .trajectory_recorder import TrajectoryRecorder, _Trace
 
 
 class QuantityRecorder(TrajectoryRecorder):

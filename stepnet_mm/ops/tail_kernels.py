@@ -1,4 +1,4 @@
-"""A check of the fused tail's kernels on the device of this machine.
+"""The fused tail's kernels for a device, each checked before its first use.
 
 A compiler, a driver or a GPU that nobody has tried may give wrong numbers
 without an error. So the kernels are compared with the plain formulas, taken
@@ -78,7 +78,7 @@ def formats_on(device: str) -> tuple[torch.memory_format, ...]:
 
 
 def usable_kernels(device: torch.device, dtype: torch.dtype,
-                    memory_format: torch.memory_format) -> ModuleType | None:
+                   memory_format: torch.memory_format) -> ModuleType | None:
     """The kernels, once they are checked; None if they may not be used.
 
     The first call of a process for these arguments checks, and warns if a
