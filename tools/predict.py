@@ -11,6 +11,7 @@ import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
 from pathlib import Path
 
 import torch
+from PIL import Image
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
 from stepnet_mm.config import import_package, library_of
@@ -72,7 +73,8 @@ def classifier(cfg, args):
     names = run.classes or range(10 ** 6)  # the labels themselves
 
     def predict(path):
-        found, = run(str(path), show_dir=str(args.out))
+        edge = max(224, *Image.open(path).size)  # text on 32 px is a blot
+        found, = run(str(path), show_dir=str(args.out), resize=edge)
         scores = torch.as_tensor(found['pred_scores'])
         best = scores.topk(min(5, len(scores)))
         return args.out / f'{path.stem}.png', ', '.join(
@@ -106,7 +108,8 @@ def draw_steps(recorder, path, image):
     axes = figure.add_subplot()
     axes.bar_label(axes.barh(names, steps), fmt=' %.3f')
     axes.invert_yaxis()
-    axes.set(xlabel='Δt, mean over channels and places', title=image.name)
+    axes.set(xlabel='Δt, mean over channels and places',
+             title=f'{image.name}: all blocks but the first of each stage')
     return save_figure(figure, path)
 
 

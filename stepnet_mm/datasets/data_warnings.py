@@ -10,6 +10,8 @@ from ..utils.hook_helpers import loop_loaders
 
 #: Bytes of annotations that are read again; COCO's own are larger, and known.
 LARGEST = 2**25
+#: Schedules after whose end the learning rate stays low.
+FALLING = 'CosineAnnealingLR', 'PolyLR'
 
 
 def data_warnings(runner) -> list[str]:
@@ -17,7 +19,7 @@ def data_warnings(runner) -> list[str]:
     lines: list[str] = []
     with suppress(Exception):  # a dataset may hold anything
         lines += _lines(runner)
-        lines += _of_warm_up(runner)
+        lines += _of_schedules(runner)
     return lines
 
 
@@ -34,15 +36,21 @@ def _lines(runner) -> Iterator[str]:
                 yield f'{name}_dataloader.dataset: {line}'
 
 
-def _of_warm_up(runner) -> Iterator[str]:
-    schedules = runner.cfg.get('param_scheduler') or []
-    for row in schedules if isinstance(schedules, list) else [schedules]:
-        last = row.get('end', 0)
-        if row['type'] == 'LinearLR' and not row.get('by_epoch', True) and (
-                last > runner.max_iters):
-            yield (f'param_scheduler: expected a warm-up within the '
-                   f'{runner.max_iters} iterations of the training, got one '
-                   f'of {last}: the learning rate stays low; set its end')
+def _of_schedules(runner) -> Iterator[str]:
+    rows = runner.cfg.get('param_scheduler') or []
+    for row in rows if isinstance(rows, list) else [rows]:
+        length, unit = (runner.max_epochs, 'epochs') if row.get(
+            'by_epoch', True) else (runner.max_iters, 'iterations')
+        last = row.get('end', length)
+        if row['type'] == 'LinearLR' and last > length:
+            yield (f'param_scheduler: expected a warm-up within the {length} '
+                   f'{unit} of the training, got one of {last}: the learning '
+                   'rate stays low; set its end')
+        if row['type'] in FALLING and row is rows[-1] and last < length:
+            yield (f'param_scheduler: expected {row["type"]} until the end of '
+                   f'the {length} {unit} of the training, got one until '
+                   f'{last}: the learning rate stays low from there; leave '
+                   'out its end and T_max')
 
 
 def _innermost(dataset) -> Iterator[object]:

@@ -11,15 +11,16 @@ from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.datasets.data_warnings import data_warnings
 
 
-def warnings_of(dataset, count=3, end=100):
+def warnings_of(dataset, count=3, end=100, last=4):
     schedule = dict(param_scheduler=[
-        dict(type='LinearLR', by_epoch=False, end=end)])
+        dict(type='LinearLR', by_epoch=False, end=end),
+        dict(type='CosineAnnealingLR', end=last)])
     model = nn.Sequential(nn.Identity(), nn.Identity())
     model[0].num_classes, model[1].num_classes = 1, count  # as an rpn_head
     loop = SimpleNamespace(dataloader=DataLoader(dataset))
     return [*data_warnings(SimpleNamespace(
         model=model, train_loop=loop, val_loop=None, cfg=schedule,
-        max_iters=100))]
+        max_iters=100, max_epochs=4))]
 
 
 @pytest.fixture
@@ -79,9 +80,11 @@ def test_a_correct_dataset(coco):
     assert not warnings_of(coco()) and not warnings_of(coco(), count=1)
 
 
-def test_a_warm_up_longer_than_the_training(coco):
+def test_schedules_of_another_length_than_the_training(coco):
     line, = warnings_of(coco(), end=500)
     assert 'param_scheduler: expected a warm-up within the 100 iter' in line
+    line, = warnings_of(coco(), last=3)
+    assert 'CosineAnnealingLR until the end of the 4 epochs' in line
 
 
 def test_a_folder_that_is_no_class(tmp_path):
