@@ -115,6 +115,9 @@ def test_what_each_network_gains():
             for gain, low, high in zip((1.5, 3.), *wanted)]
         # 1.5 + 1.83 * 1.83 * sqrt(2 / 4), of 9 degrees of freedom
         assert row['stepnet minus constant'].endswith('† (3.87)')
+    alone = Report(report.studies, [r for r in report.records if not r.seed])
+    assert cells(alone.gains())['a']['stepnet minus constant'
+                                     ] == '+3.00 (one run)'
     axes, = study_figures.gains_figure(report).axes
     assert axes.lines[4].get_xdata().tolist() == [1.5, 2.5, 3.5, 4.5] * 2
 

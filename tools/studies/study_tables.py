@@ -130,7 +130,7 @@ class Report:
         bound = equal_to_within(self.last(name, column),
                                 self.last(control, column),
                                 *pooled_sd(by_method(frame)[column]))
-        return f' ({bound:.2f})'
+        return f' ({bound:.2f})' if bound == bound else ''  # of one run each
 
     @property
     def networks(self) -> dict[str, dict[str, str]]:
