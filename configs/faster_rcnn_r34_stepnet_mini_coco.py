@@ -95,6 +95,8 @@ param_scheduler = [
         type='CosineAnnealingLR',
         by_epoch=False,
         begin=30,
+        end=max_iters,
+        T_max=max_iters - 30,
         eta_min=1e-5),
 ]
 default_hooks = dict(
