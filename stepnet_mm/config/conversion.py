@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
@@ -50,6 +51,7 @@ class Backbone:
         self.cls = class_of(self.type, MODELS, self.scope)
         self.name = getattr(self.cls, '__name__', self.type)
         self.library = _package(self.cls)
+        self._built: Any = None
 
     @property
     def counterpart(self) -> type | None:
@@ -86,7 +88,7 @@ class Backbone:
     def refusal(self, step: dict | None) -> str:
         """Why its StepNet does not build; '' if it does."""
         try:
-            self._build(step)
+            self._built = self._build(step)
         except Exception as error:  # of the library, too
             return str(error)
         return ''
@@ -95,7 +97,7 @@ class Backbone:
     def is_measured(self) -> bool:
         """Whether a stage has blocks after its first, as TNS needs them."""
         with suppress(Exception):  # that is said elsewhere
-            model = self._build(None)
+            model = self._built or self._build(None)
             return model is None or any(
                 len(row) > 1 for row in model._stages())
         return False

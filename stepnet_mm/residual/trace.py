@@ -523,8 +523,7 @@ class _Block:
     def _giver(self, top, names: list[str]) -> tuple[str | None, bool]:
         """The module of some that gives, or takes, what is added."""
         taking = None
-        names = names if top is not None else []
-        for name in names:
+        for name in names if top is not None else ():
             calls = self.calls.get(self.prefix + name, [])
             if len(calls) != 1 or calls[0].given is not top:
                 continue
