@@ -41,6 +41,9 @@ class AttentionMapHook(MeasuringHook):
     Raises:
         ValueError: on a wrong argument, or before training if the model has
             no such layers, or the image no such pixel.
+
+    Examples:
+        >>> custom_hooks = [dict(type='AttentionMapHook', query=(112, 112))]
     """
 
     def __init__(self, interval: int = 1, by_epoch: bool = True,

@@ -18,6 +18,13 @@ class BlockQuantityHook(TNSHook):
         interval, by_epoch, probe, blocks: as of :class:`TNSHook`.
         name (str, optional): the first part of scalar names. Defaults to the
             class's name.
+
+    Examples:
+        >>> @HOOKS.register_module()
+        ... class GrowthHook(BlockQuantityHook):
+        ...     def quantity(self, x, f, step):
+        ...         return (step * f).flatten(1).norm(dim=1)
+        >>> custom_hooks = [dict(type='GrowthHook', interval=100)]
     """
 
     def __init__(self, interval: int = 50, by_epoch: bool = False,

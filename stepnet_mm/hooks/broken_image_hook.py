@@ -17,6 +17,9 @@ class BrokenImageHook(Hook):
     ``LoadIntactImageFromFile`` skips them in the worker processes; this
     gathers the counts after every epoch (in a training by iterations, at its
     end). Validation and test stop at one, with an error that names it.
+
+    Examples:
+        >>> custom_hooks = [dict(type='BrokenImageHook')]
     """
     priority = 'LOW'
 

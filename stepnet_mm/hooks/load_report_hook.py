@@ -131,6 +131,9 @@ class LoadReportHook(_LoadHook):
 
     Raises:
         ValueError: while loading, with the backbone's name.
+
+    Examples:
+        >>> custom_hooks = [dict(type='LoadReportHook', allow_new=['^neck'])]
     """
 
     def __init__(self, allow_new: Sequence[str] = (),

@@ -41,6 +41,9 @@ class TNSHook(MeasuringHook):
 
     Raises:
         ValueError: on a wrong argument, or a model that cannot be measured.
+
+    Examples:
+        >>> custom_hooks = [dict(type='TNSHook', interval=100)]
     """
 
     def __init__(self, interval: int = 50, by_epoch: bool = False,

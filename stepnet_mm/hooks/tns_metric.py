@@ -34,6 +34,11 @@ class TNSMetric(BaseMetric):
     Raises:
         ValueError: when it is used without its hook; if the model does not
             run each sample once.
+
+    Examples:
+        >>> val_evaluator = [dict(type='mmpretrain.Accuracy'),
+        ...                  dict(type='TNSMetric', by_block=True)]
+        >>> custom_hooks = [dict(type='TNSMetricHook')]
     """
     # Not TNSHook's own: its curve is over iterations, this one over epochs.
     default_prefix = 'stiffness_eval'
@@ -107,6 +112,9 @@ class TNSMetricHook(Hook):
 
     Beside other metrics its scalars choose no best checkpoint, unless
     ``save_best`` names one of them.
+
+    Examples:
+        >>> custom_hooks = [dict(type='TNSMetricHook')]
     """
 
     def __init__(self) -> None:

@@ -51,6 +51,11 @@ class StepAdaptor(ChosenStart):
     Raises:
         ValueError: on an unknown ``inputs``, an ``init_step`` outside (0, 1],
             an unknown norm layer, or when used as a plugin.
+
+    Examples:
+        >>> x, f = torch.rand(2, 2, 64, 7, 7)
+        >>> StepAdaptor(64).step_size(x, f).shape
+        torch.Size([2, 64, 1, 1])
     """
     pools_only = True
     max_step: Tensor
@@ -141,6 +146,11 @@ class MaxPoolStepAdaptor(StepAdaptor):
 
     Max pooling is not linear, so the coarse x_{t+1} is built. Arguments as in
     :class:`StepAdaptor`.
+
+    Examples:
+        >>> x, f = torch.rand(2, 2, 64, 7, 7)
+        >>> MaxPoolStepAdaptor(64).step_size(x, f).shape
+        torch.Size([2, 64, 1, 1])
     """
 
     def _pool(self, identity: Tensor, residual: Tensor) -> list[Tensor]:
@@ -159,6 +169,11 @@ class SumStepAdaptor(StepAdaptor):
     """Adaptor b: the pooled states are added, without a convolution; 4C.
 
     Arguments as in :class:`StepAdaptor`.
+
+    Examples:
+        >>> x, f = torch.rand(2, 2, 64, 7, 7)
+        >>> SumStepAdaptor(64).step_size(x, f).shape
+        torch.Size([2, 64, 1, 1])
     """
     pools_only = True
 
@@ -179,6 +194,11 @@ class UnnormalizedStepAdaptor(StepAdaptor):
     """Adaptor c: IE without the BatchNorm before it; 4C.
 
     Arguments as in :class:`StepAdaptor`, without ``norm_cfg``.
+
+    Examples:
+        >>> x, f = torch.rand(2, 2, 64, 7, 7)
+        >>> UnnormalizedStepAdaptor(64).step_size(x, f).shape
+        torch.Size([2, 64, 1, 1])
     """
     pools_only = True
 
@@ -197,6 +217,11 @@ class SoftmaxStepAdaptor(StepAdaptor):
     their mean stays at ``init_step``. That of one channel is bounded by
     C · ``init_step``, from scratch C · 0.27, not by 1. Arguments as in
     :class:`StepAdaptor`.
+
+    Examples:
+        >>> x, f = torch.rand(2, 2, 64, 7, 7)
+        >>> SoftmaxStepAdaptor(64).step_size(x, f).shape
+        torch.Size([2, 64, 1, 1])
     """
     pools_only = True
 

@@ -41,6 +41,13 @@ class StepSize(nn.Module):
         loaded (bool): whether a checkpoint has set all parameters (all
             buffers of a module without parameters) since the last
             initialisation.
+
+    Examples:
+        >>> class HalfStep(StepSize):
+        ...     def step_size(self, identity, residual):
+        ...         return residual.new_full((1, 1, 1, 1), .5)
+        >>> HalfStep()(torch.ones(1, 64, 7, 7)).unique()
+        tensor([0.5000])
     """
     needs_identity = False
     default_blocks = 'all'

@@ -31,6 +31,11 @@ class SEAttention(StepSize):
     Raises:
         ValueError: if r is not a positive divisor of C, or ``init_gate`` not
             in (0, 1).
+
+    Examples:
+        >>> step = build_step(dict(type='SEAttention', reduction=8), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     pools_only = True
 
@@ -67,6 +72,11 @@ class ECAAttention(StepSize):
     Raises:
         ValueError: if k is not odd and positive, or ``init_gate`` not in
             (0, 1).
+
+    Examples:
+        >>> step = build_step(dict(type='ECAAttention', kernel_size=5), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     pools_only = True
 
@@ -96,6 +106,11 @@ class SRMAttention(StepSize):
     Args:
         in_channels (int): C.
         eps (float): added to the variance. Defaults to 1e-5.
+
+    Examples:
+        >>> step = build_step(dict(type='SRMAttention'), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     pools_only = True
 
@@ -141,6 +156,11 @@ class SEMAttention(StepSize):
 
     Raises:
         ValueError: if r is not a positive divisor of C.
+
+    Examples:
+        >>> step = build_step(dict(type='SEMAttention'), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     pools_only = True
 

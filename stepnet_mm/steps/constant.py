@@ -28,6 +28,10 @@ class ConstantStep(ChosenStart):
 
     Raises:
         ValueError: if ``value`` is negative, infinite or NaN.
+
+    Examples:
+        >>> ConstantStep(64, value=.3)(torch.ones(1, 64, 7, 7)).unique()
+        tensor([0.3000])
     """
     pools_only = True
     value: Tensor

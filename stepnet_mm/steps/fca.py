@@ -43,6 +43,11 @@ class FCAAttention(StepSize):
     Raises:
         ValueError: if ``dct_size`` is below 7, 16 does not divide C, or r is
             not a positive divisor of C.
+
+    Examples:
+        >>> step = build_step(dict(type='FCAAttention', dct_size=14), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     needs_space = True
     pools_only = True

@@ -29,6 +29,11 @@ class IEBN(nn.Module):
         num_features (int): C.
         eps (float): added to the variance. Defaults to 1e-5.
         momentum (float): of the running statistics. Defaults to 0.1.
+
+    Examples:
+        >>> norm = MODELS.build(dict(type='IEBN', num_features=64))
+        >>> norm(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     _abbr_ = 'bn'  # mmcv then names the layers bn1, bn2, ...
 

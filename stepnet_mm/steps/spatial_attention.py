@@ -29,6 +29,11 @@ class CBAMAttention(StepSize):
 
     Raises:
         ValueError: if r is not a positive divisor of C.
+
+    Examples:
+        >>> step = build_step(dict(type='CBAMAttention'), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     needs_space = True
 
@@ -67,10 +72,9 @@ class SGEAttention(StepSize):
         c = GAP(f_g) \cdot f_g, \quad \hat c = (c - \mu(c)) / (\sigma(c) +
         \epsilon), \quad \Delta t = \sigma(w_g \hat c + b_g)
 
-    Paper: <https://arxiv.org/abs/1905.09646>.
-    for each of G groups of channels; the dot product runs over a group's
+    For each of G groups of channels; the dot product runs over a group's
     channels, μ and the unbiased σ over space. w = 0 and b = 1 at the start.
-    2G parameters.
+    2G parameters. Paper: <https://arxiv.org/abs/1905.09646>.
 
     Args:
         in_channels (int): C.
@@ -79,6 +83,11 @@ class SGEAttention(StepSize):
 
     Raises:
         ValueError: if G is not a positive divisor of C.
+
+    Examples:
+        >>> step = build_step(dict(type='SGEAttention', groups=8), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     needs_space = True
 

@@ -39,6 +39,11 @@ class TimmAttention(StepSize):
     Raises:
         ImportError: if timm is not installed.
         ValueError: if ``name`` is no gate, or an argument makes it none.
+
+    Examples:
+        >>> step = build_step(dict(type='TimmAttention', name='gc'), 64)
+        >>> step(torch.rand(2, 64, 7, 7)).shape
+        torch.Size([2, 64, 7, 7])
     """
     needs_space = True
 
