@@ -12,6 +12,7 @@ stock block bit for bit. No hook is involved: layers may be replaced, copied
 and traced.
 """
 import functools
+import re
 from collections.abc import Sequence
 from itertools import chain
 from threading import get_ident
@@ -30,6 +31,8 @@ from ..steps.base import StepSize, build_step
 from ..utils.compilation import in_backward, is_compiling
 from .backbone import StepOwner, check_indices, one_per_stage
 from .blocks import PretrainedStart
+
+LEAVE_OUT = 'leave the block out (step_blocks; of add_steps, blocks)'
 
 
 class SteppedBlock(PretrainedStart):
@@ -80,8 +83,7 @@ class SteppedBlock(PretrainedStart):
         if calls != 1 and not (calls == 0 and first_tensor(output) is x):
             raise RuntimeError(
                 f'{type(self).__name__}: expected {self.place.child} once in '
-                f'a forward, got {calls} calls, so f is not known; leave the '
-                'block out by step_blocks')
+                f'a forward, got {calls} calls, so f is not known; {LEAVE_OUT}')
         return output
 
     def _moved(self, x: Tensor, y: Tensor) -> Tensor:
@@ -133,8 +135,7 @@ class SteppedBlock(PretrainedStart):
         raise RuntimeError(
             f'{type(self).__name__}: expected a block that is checkpointed as '
             'a whole, got one whose forward runs a part of it again in the '
-            'backward pass; switch that off, or leave the block out by '
-            'step_blocks')
+            f'backward pass; switch that off, or {LEAVE_OUT}')
 
     def _through(self, child, args: tuple, kwargs: dict):
         """What a child gives, with f ⊗ Δt in the place of f."""
@@ -386,7 +387,7 @@ class StepReport(list):
 
 
 def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
-              images: Any = None) -> StepReport:
+              images: Any = None, blocks: str = '') -> StepReport:
     """Put a step-size module into every residual block of a model.
 
     In place: weights and keys of the state_dict stay, those of the steps are
@@ -400,6 +401,8 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
         images: what the model is called with: a tensor such as
             ``torch.randn(1, 3, 224, 224)``, a dict of arguments, or a
             function that calls the model it is given. Only shapes matter.
+        blocks (str): a regular expression for the names of the blocks,
+            searched in them, such as ``'^layer[34]'``. Defaults to all.
 
     Returns:
         StepReport: the blocks; print it to see where f was found.
@@ -413,7 +416,11 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
             f'{type(model).__name__}: expected a model without steps, got one '
             'that has some; add them once')
     found = trace(model, images)
-    names = [*chain(*_chosen(_all_stages(model, found), None, found))]
+    all_names = [*chain(*_chosen(_all_stages(model, found), None, found))]
+    names = [name for name in all_names if re.search(blocks, name)]
+    if not names:
+        raise ValueError(f'blocks: expected to find some of {all_names}, got '
+                         f'{blocks!r}; change it')
     _put_steps(model, names, found, step)
     for block in map(model.get_submodule, names):
         block.step.start_pretrained()  # type: ignore[union-attr, operator]
