@@ -83,7 +83,8 @@ class SteppedBlock(PretrainedStart):
         if calls != 1 and not (calls == 0 and first_tensor(output) is x):
             raise RuntimeError(
                 f'{type(self).__name__}: expected {self.place.child} once in '
-                f'a forward, got {calls} calls, so f is not known; {LEAVE_OUT}')
+                f'a forward, got {calls} calls, so f is not known; '
+                f'{LEAVE_OUT}')
         return output
 
     def _moved(self, x: Tensor, y: Tensor) -> Tensor:
