@@ -8,8 +8,8 @@
 # Behind STUDY stand KEY=VALUE, then options of Snakemake, such as --retries 1.
 # PYTHON is the interpreter of the training (default python). Snakemake has an
 # environment of its own, .venv/studies or $STUDIES_VENV, of Python 3.11 or
-# newer, which is made here; without it (none) -j N alone counts. TERM or
-# Ctrl-C: all trainings save and end; a second one kills them.
+# newer, which is made here. TERM or Ctrl-C: all trainings save and end; a
+# second one kills them.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-python}
@@ -54,36 +54,15 @@ export -f say one_run
 export STUDY_CWD=$PWD STUDY_DIR=$work_dir STUDY_COMMAND STUDY_RUNS
 STUDY_COMMAND=$(printf '%q ' "${command[@]}")
 STUDY_RUNS=$(sed 's/:.*//' <<<"$left")
-in_turn() { # N at a time
-  local run pid stopped='' code=0 pids=()
-  trap stopped=yes HUP INT TERM
-  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-  for run in $STUDY_RUNS; do
-    while [ "$(jobs -pr | wc -l)" -ge "$1" ]; do wait -n || :; done
-    [ ! "$stopped" ] || break
-    (one_run "$run") &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || code=1; done
-  wait # for the one whose wait a signal ended
-  exit $code
-}
-
-if venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-); then
-  # Of itself it keeps nothing: records and checkpoints say what is left.
-  rm -rf "$work_dir/engine"
-  mkdir "$work_dir/engine"
-  [[ " $*" == *' -j'* || " $*" == *' -c'* || " $*" == *' --jobs'* || " $*" == *' --cores'* ]] || set -- -j 1 "$@"
-  # Not bin/snakemake, which a checkout that was moved has lost.
-  start=("$venv/bin/python" -m snakemake --snakefile "$root/tools/studies/Snakefile"
-    --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock
-    --scheduler greedy --quiet all "$@")
-else
-  number='(-j|--jobs|-c|--cores)[ =]?([0-9]+)'
-  [[ "$*" =~ $number ]] && number=${BASH_REMATCH[2]} || number=1
-  say "no Snakemake (it needs Python 3.11 and PyPI): -j $number alone counts"
-  start=(in_turn "$number")
-fi
+venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-) || { say "expected Snakemake, got none; make an environment of Python 3.11 or newer with requirements/studies.txt, and name it by STUDIES_VENV"; exit 2; }
+# Of itself it keeps nothing: records and checkpoints say what is left.
+rm -rf "$work_dir/engine"
+mkdir "$work_dir/engine"
+[[ " $* " == *' -j'* || " $* " == *' -c'* || " $* " == *' --jobs'* || " $* " == *' --cores'* ]] || set -- -j 1 "$@"
+# Not bin/snakemake, which a checkout that was moved has lost.
+start=("$venv/bin/python" -m snakemake --snakefile "$root/tools/studies/Snakefile"
+  --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock
+  --scheduler greedy --quiet all "$@")
 set -m # a process group of its own, so that a signal reaches all trainings
 "${start[@]}" 9>&- </dev/null &
 engine=$! how=TERM code=0 stopped=0

@@ -1,4 +1,4 @@
-"""tools/study.sh, with a made run.py, without and with a Snakemake."""
+"""tools/study.sh, with a made run.py and a made Snakemake."""
 import fcntl
 import os
 import shutil
@@ -29,9 +29,12 @@ if sys.argv[-1].startswith('--run=wait'):
         time.sleep(.02)
 sys.exit(3)
 '''
+#: Runs one after the other; a signal lets the present one end.
 SNAKEMAKE = '''#!/usr/bin/env bash
-echo "python $* runs: $STUDY_RUNS"
-one_run a_seed0
+echo "python $*"
+trap stopped=yes HUP INT TERM
+for run in $STUDY_RUNS; do [ "$stopped" ] || (one_run $run) || code=1; done
+exit $code
 '''
 
 
@@ -46,6 +49,11 @@ def home(tmp_path, request):
     (folder / 'tools/studies/run.py').write_text(RUNS)
     # A Python of before 3.11, as far as it says.
     (folder / 'bin').mkdir()
+    venv = folder / '.venv/studies'
+    (venv / 'bin').mkdir(parents=True)
+    (venv / 'bin/python').write_text(SNAKEMAKE)
+    (venv / 'bin/python').chmod(0o755)
+    shutil.copy(folder / 'requirements/studies.txt', venv / '.complete')
     for name in ('python', 'python3', *(f'python3.{n}' for n in (11, 12, 13))):
         (folder / 'bin' / name).write_text(
             f'#!/bin/sh\n[ "$1" != -c ] || exit 1\nexec {sys.executable} '
@@ -90,27 +98,20 @@ def heard():
         signal.signal(number, signal.SIG_DFL)
 
 
-def test_without_snakemake_one_after_the_other(study):
+def test_what_a_run_is_told(study):
     process = study('my study.py', 'methods=a,b', 'work_dir=the runs',
                     'records=r.jsonl', 'data_root=the data', code=1)
     called = 'my study.py the runs r.jsonl --methods=a,b --data-root=the data'
-    assert process.said() == (
-        f'{called}\nstudy: no Snakemake (it needs Python 3.11 and PyPI): '
-        f'-j 1 alone counts\n{called} --run=a_seed0\n'
-        f'{called} --run=b_seed1\n')
+    first, engine, *runs = process.said().splitlines()
+    assert [first, *runs] == [
+        called, f'{called} --run=a_seed0', f'{called} --run=b_seed1']
+    assert engine.startswith('python -m snakemake ')
 
 
-def test_without_snakemake_two_at_a_time(study, tmp_path, monkeypatch):
-    monkeypatch.setenv('STUDIES_VENV', 'none')
-    names = 'a_seed0', 'wait_seed0', 'b_seed0', 'wait_seed1', 'late_seed0'
-    (tmp_path / 'left').write_text(''.join(f'{n}: begun\n' for n in names))
-    process = study('my study.py', '-j2')
-    until(lambda: process.said().count('listens') == 2)
-    process.terminate()
-    assert process.wait(20) == 143
-    assert (tmp_path / 'saved').read_text() == '..'
-    assert [f'--run={name}\n' in process.said() for name in names] == [
-        *4 * [True], False]
+def test_without_a_snakemake(study, home):
+    shutil.rmtree(home / '.venv')
+    assert 'study: expected Snakemake, got none; make an environment' in study(
+        'my study.py', code=2).said()
 
 
 @pytest.mark.parametrize('words, code, message', [
@@ -163,18 +164,11 @@ def test_what_outlived_a_killed_one_is_waited_for(study, tmp_path):
     assert '--run=a_seed0\n' in process.said()
 
 
-def test_what_snakemake_is_told(study, home, tmp_path):
-    venv = home / '.venv/studies'
-    (venv / 'bin').mkdir(parents=True)
-    (venv / 'bin/python').write_text(SNAKEMAKE)
-    (venv / 'bin/python').chmod(0o755)
-    shutil.copy(home / 'requirements/studies.txt', venv / '.complete')
+def test_what_snakemake_is_told(study, tmp_path):
     old = tmp_path / 'work_dirs/my study/engine/a_seed0.recorded'
     old.parent.mkdir(parents=True)
     old.touch()
     for given, told in ((), '-j 1'), (('-j', '4', '-k'), '-j 4 -k'):
-        said = study('my study.py', *given, code=3).said()
-        assert 'python -m snakemake ' in said
-        assert f'--quiet all {told} runs: a_seed0\nb_seed1\n' in said
-        assert said.endswith(' --run=a_seed0\n')
+        said = study('my study.py', *given, code=1).said()
+        assert f'--quiet all {told}\n' in said
     assert not old.exists()

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # Prints the environment that has Snakemake, $STUDIES_VENV or .venv/studies, and
 # makes it where it is not there, by Python 3.11 or newer. Exit code 1: no such
-# Python, PyPI is not reached, or STUDIES_VENV is none. For tools/study.sh and
-# the tests.
+# Python, or PyPI is not reached. For tools/study.sh and the tests.
 set -euo pipefail
-[ "${STUDIES_VENV:-}" != none ] || exit 1
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 wanted=$root/requirements/studies.txt
 venv=${STUDIES_VENV:-$root/.venv/studies}
