@@ -54,14 +54,6 @@ def test_distance_is_that_of_a_loop_over_all_pairs(size, step, kwargs):
         uniform_attention_distance(layer, x, pixel, max_queries=12))
 
 
-def test_distances_in_half_precision_and_the_order_of_memory():
-    layer = build(content=True).to(torch.bfloat16)
-    x = torch.randn(2, 4, 5, 6).to(memory_format=torch.channels_last)
-    torch.testing.assert_close(
-        mean_attention_distance(layer, x.bfloat16()),
-        mean_attention_distance(layer.float(), x), atol=.05, rtol=0)
-
-
 def test_a_record_comes_back(tmp_path):
     record, path = make_attention_record(step=7), tmp_path / 'sub/a.npz'
     save_attention(record, path)

@@ -30,10 +30,7 @@ def cfg():
                 dataset=dict(type='RepeatDataset', dataset=dataset('train'))),
             val_dataloader=dict(dataset=dataset('val')),
             test_dataloader=dict(dataset=dataset('val')),
-            val_evaluator=dict(ann_file='data/coco/annotations/val.json'),
-            test_evaluator=[
-                dict(ann_file='data/coco/annotations/val.json')
-            ],
+            test_evaluator=[dict(ann_file='data/coco/annotations/val.json')],
             optim_wrapper=dict(type='OptimWrapper')))
 
 
@@ -48,11 +45,9 @@ def load(cfg, tmp_path):
 
 
 def pipelines(cfg):
-    return [
-        cfg.train_dataloader.dataset.dataset.pipeline,
-        cfg.val_dataloader.dataset.pipeline,
-        cfg.test_dataloader.dataset.pipeline
-    ]
+    return [cfg.train_dataloader.dataset.dataset.pipeline,
+            cfg.val_dataloader.dataset.pipeline,
+            cfg.test_dataloader.dataset.pipeline]
 
 
 def test_a_config_is_as_its_file_has_it(cfg, load):
@@ -102,7 +97,8 @@ def test_loaders_get_their_librarys_defaults(cfg, load):
 
 
 @pytest.mark.core
-def test_the_data_root_leaves_lazy_objects_to_their_config(tmp_path):
+def test_the_data_root_leaves_lazy_objects_to_their_config(
+        tmp_path, monkeypatch):
     """What a ConfigDict gives by items() is built, and cannot be written."""
     path = tmp_path / 'config.py'
     path.write_text('''
@@ -112,8 +108,9 @@ train_dataloader = dict(dataset=dict(type=DataLoader, data_root='data'))
 val_evaluator = dict(type=DumpResults, out_file_path='data/a.pkl')
 ''')
     cfg = Config.fromfile(str(path), lazy_import=True)
-    config.set_data_root(cfg, '/there')
-    assert cfg.val_evaluator.out_file_path == '/there/a.pkl'
+    monkeypatch.setenv('HOME', '/home/me')
+    config.set_data_root(cfg, '~/there')
+    assert cfg.val_evaluator.out_file_path == '/home/me/there/a.pkl'
     assert "type='mmengine.evaluator." in cfg.pretty_text
 
 
@@ -133,12 +130,6 @@ def test_the_data_root_moves_datasets_and_paths_of_evaluators(cfg):
         dict(ann_file=['/there/a.json', '/there/b.json'],
              seg_prefix='/there/panoptic', metric=['bbox'], num=3),
         dict(ann_file='data/coco2/a.json', outfile_prefix='work_dirs/a')]
-
-
-def test_the_data_root_may_be_in_the_home_folder(cfg, monkeypatch):
-    monkeypatch.setenv('HOME', '/home/me')
-    config.set_data_root(cfg, '~/data')
-    assert cfg.test_dataloader.dataset.data_root == '/home/me/data'
 
 
 @pytest.mark.parametrize('key', ['switch_pipeline', 'train_pipeline'])
@@ -197,8 +188,6 @@ def test_mmcvs_sync_bn_and_iebn(cfg):
     cfg.sync_bn = 'mmcv'
     with pytest.raises(ValueError, match='sync_bn: '):
         config.check_sync_bn(cfg)
-    cfg.model.backbone.norm_cfg.type = 'BN'
-    config.check_sync_bn(cfg)
 
 
 @pytest.mark.parametrize('given, kind', [
@@ -330,13 +319,6 @@ def test_what_is_resumed(path, hook, last, expected, before, tmp_path):
     assert got == expected
 
 
-def test_tta_without_a_default(cfg):
-    cfg.merge_from_dict(dict(
-        default_scope='mmseg', model=dict(type='EncoderDecoder')))
-    with pytest.raises(ValueError, match='--tta: expected tta_model and tta'):
-        config.use_tta(cfg)
-
-
 def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
     cfg.merge_from_dict(dict(model=dict(type='RetinaNet')))
     plain = copy.deepcopy(cfg)
@@ -349,21 +331,17 @@ def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
     assert loaded.type == 'LoadImageFromFile'
     assert [tta.type, tta.transforms[1][0].type] == [
         'TestTimeAug', 'mmdet.PackDetInputs']
+    plain.default_scope = 'mmseg'
+    with pytest.raises(ValueError, match='--tta: expected tta_model and tta'):
+        config.use_tta(plain)
 
 
-def test_a_librarys_config_by_its_name():
-    pytest.importorskip('mmdet')
-    cfg = config.read_config(
-        'mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py')
-    assert cfg.model.type == 'FasterRCNN'
-    assert cfg.work_dir == 'work_dirs/faster-rcnn_r50_fpn_1x_coco'
-    with pytest.raises(ValueError, match='faster-rcnn_r50_fpn_1x_coco.py'):
-        config.read_config('mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coc.py')
-
-
-def test_a_classifiers_crops_are_scaled():
+def test_a_librarys_config_whose_crops_are_scaled():
     pytest.importorskip('mmpretrain')
+    with pytest.raises(ValueError, match='resnet/resnet34_8xb32_in1k.py'):
+        config.read_config('mmpretrain::resnet/resnet34_8xb32_in1.py')
     cfg = config.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
+    assert cfg.work_dir == 'work_dirs/resnet34_8xb32_in1k'
     for _ in range(2):  # the second changes nothing
         config.set_image_scale(cfg, (96, 64))
         _, edge, crop, _ = cfg.val_dataloader.dataset.pipeline

@@ -55,14 +55,6 @@ def test_a_requeued_job_waits_for_its_earlier_start(tmp_path, monkeypatch,
     assert capsys.readouterr().err.count('waiting 120 s') == 1
 
 
-def test_it_does_not_wait_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, 'PATIENCE', .1)
-    monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
-    with held(tmp_path / 'work'), pytest.raises(
-            ValueError, match='expected to be free'):
-        enter(tmp_path / 'work')
-
-
 def test_a_work_dir_that_is_a_file(tmp_path):
     (tmp_path / 'work').touch()
     with pytest.raises(OSError, match='work'):

@@ -9,6 +9,15 @@ BOTH = pytest.mark.parametrize(
     'models', ['mmdet', 'mmpretrain'], indirect=True)
 
 
+#: One bottleneck stage of two blocks; then one, two and one modules of 2, 3
+#: and 4 branches with two basic blocks each.
+HRNET = {f'stage{n}': dict(
+    num_modules=modules, num_branches=n, num_blocks=(2, ) * n,
+    block='BASIC' if n > 1 else 'BOTTLENECK',
+    num_channels=(8, 16, 32, 64)[:n])
+    for n, modules in ((1, 1), (2, 1), (3, 2), (4, 1))}
+
+
 def assert_bound(models, type='ResNet', size=48, **kwargs):
     """A step backbone without step, or with one of 1, is the stock one."""
     stock = models.build(dict(type=type, **kwargs))

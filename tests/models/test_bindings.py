@@ -3,10 +3,7 @@ import pickle
 
 import pytest
 import torch
-from equality import assert_bound, assert_stock
-from mmengine.config import Config
-
-from stepnet_mm.config.conversion import to_stepnet
+from equality import HRNET, assert_bound, assert_stock
 
 SMALL = dict(base_channels=8, stem_channels=8)
 #: As its configs have them; another library's networks dilate otherwise.
@@ -36,12 +33,6 @@ NETWORKS = [
     ('mmseg', dict(depth=50, multi_grid=(1, 2, 4), **DILATED)),
     *(('mmseg', dict(type=kind, depth=50, **DILATED))
       for kind in ('ResNetV1c', 'ResNetV1d', 'ResNeXt'))]
-#: One bottleneck stage of two blocks; then one, two and one modules of 2, 3
-#: and 4 branches with two basic blocks each.
-HRNET = {f'stage{n}': dict(
-    num_modules=modules, num_branches=n, block='BASIC', num_blocks=(2, ) * n,
-    num_channels=(8, 16, 32, 64)[:n])
-    for n, modules in ((1, 1), (2, 1), (3, 2), (4, 1))}
 HRNET['stage1'].update(block='BOTTLENECK')
 
 
@@ -53,15 +44,6 @@ def registry(library):
 @pytest.mark.parametrize('library, kwargs', NETWORKS)
 def test_no_step_and_a_step_of_one_keep_the_network(library, kwargs):
     assert_bound(registry(library), **SMALL, **kwargs)
-
-
-def test_an_installed_config_is_converted(tmp_path):
-    registry('mmseg')
-    path = tmp_path / 'stepnet.py'
-    path.write_text(to_stepnet(
-        'mmseg::pspnet/pspnet_r50-d8_4xb2-40k_cityscapes-512x1024.py',
-        str(path)))
-    assert Config.fromfile(path).model.backbone.type == 'StepResNetV1c'
 
 
 @pytest.mark.core

@@ -20,6 +20,7 @@ def print_sum(path):
     ('mmdet', dict(type='StepResNeXt', depth=50, groups=4, base_width=4)),
     ('mmpretrain', dict(type='StepResNet', depth=18)),
     ('mmpretrain', dict(type='StepResNetCIFAR', depth=20, preact=True)),
+    ('mmdet', dict(type='StepMobileNetV2', widen_factor=.25)),
     ('mmpretrain', dict(type='StepVisionTransformer', img_size=32, arch=dict(
         embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=48)))],
     indirect=['models'])

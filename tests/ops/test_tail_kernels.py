@@ -92,25 +92,6 @@ def test_a_wrong_kernel_is_found(replace, name, wrong, reason):
     assert not result.difference <= 1
 
 
-@pytest.mark.parametrize('memory_format', tail_kernels.FORMATS)
-def test_what_the_samples_of_a_gpu_reach(memory_format):
-    """All that the Triton kernels' programs may be given."""
-    pytest.importorskip('triton')
-    from stepnet_mm.ops.tail_triton import _columns, _layout
-    layouts, chunks = [], []
-    for shape in (*tail_kernels.SHAPES, tail_kernels.LARGE):
-        z = torch.empty(shape).to(memory_format=memory_format)
-        grid = _layout(z, sums=True)[0].arguments
-        layouts.append((grid['C'] > grid['BLOCK_C'], grid['PARTS'] > 1,
-                        grid['TILES'] > 1))
-        chunks.append(_columns(*shape[:2]).arguments['CHUNKS'])
-    assert max(chunks) > 1
-    many_channels, split, many_tiles = zip(*layouts)
-    assert any(many_channels)
-    assert any(map(all, zip(split, many_tiles)))
-    assert any(shape[1] % 64 for shape in tail_kernels.SHAPES)
-
-
 def test_once_a_process_with_one_warning(replace):
     calls = []
     replace('step_gradient', lambda kernel: lambda *args: calls.append(

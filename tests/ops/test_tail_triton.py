@@ -49,8 +49,7 @@ def test_as_the_reference_in_the_interpreter():
     pytest.importorskip('triton', '3.1')
     done = subprocess.run(
         [sys.executable, '-c', INTERPRETED],
-        capture_output=True,
-        text=True,
+        capture_output=True, text=True,
         env=dict(os.environ, TRITON_INTERPRET='1', OMP_NUM_THREADS='1',
                  PYTHONPATH=str(Path(__file__).resolve().parents[2])))
     assert done.returncode == 0, done.stderr

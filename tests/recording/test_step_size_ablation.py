@@ -1,15 +1,12 @@
 import pytest
 import torch
-from mmengine.registry import MODELS
 from torch import nn
 
 from stepnet_mm.recording import (
     StepSizeMoments,
     ablate_step_sizes,
-    fixed_step_sizes,
     record_step_sizes,
 )
-from stepnet_mm.recording.step_size_ablation import find_step_sizes
 from stepnet_mm.steps import SEAttention, StepAdaptor
 
 
@@ -94,21 +91,6 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
     torch.testing.assert_close(found.per_block['y'],
                                grown(first.mean(), second.mean()))
     assert not found.per_channel['y'].equal(trained)
-
-
-def test_a_fused_backbone_takes_what_is_fixed():
-    pytest.importorskip('mmdet')
-    net, plain = [MODELS.build(dict(
-        type='mmdet.StepResNet', depth=18, base_channels=8, stem_channels=8,
-        zero_init_residual=False, fused=fused)) for fused in (True, False)]
-    plain.load_state_dict(net.state_dict())
-    net.eval(), plain.eval()
-    x, fixed = torch.randn(2, 3, 32, 32), []
-    for each in (net, plain):
-        with fixed_step_sizes(each, dict.fromkeys(find_step_sizes(each), .7)):
-            fixed.append(each(x)[-1])
-    torch.testing.assert_close(*fixed, rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(net(x)[-1], fixed[0], rtol=1e-4, atol=1e-5)
 
 
 def test_models_without_step_sizes(net):

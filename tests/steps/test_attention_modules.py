@@ -142,21 +142,6 @@ def test_the_spectrum_equals_scipys_dct(size):
 
 @pytest.mark.parametrize('size', [(14, 21), (4, 5)])
 def test_another_size_is_pooled(size):
-    step = FCAAttention(32, dct_size=7)
-    f = torch.randn(2, 32, *size, requires_grad=True)
-    pooled = F.adaptive_avg_pool2d(f, 7)
-    spectrum, expected = step.spectrum(f), step.spectrum(pooled)
-    torch.testing.assert_close(spectrum, expected)
-    cotangent = torch.randn_like(spectrum)
+    step, f = FCAAttention(32, dct_size=7), torch.randn(2, 32, *size)
     torch.testing.assert_close(
-        *(torch.autograd.grad(z, f, cotangent)[0]
-          for z in (spectrum, expected)))
-
-
-def test_the_spectrum_is_exact_under_autocast():
-    step = FCAAttention(32, dct_size=14)
-    f = (torch.randn(2, 32, 14, 14) + 3).bfloat16()
-    with torch.autocast('cpu', torch.bfloat16):
-        low = step.spectrum(f)
-    torch.testing.assert_close(
-        low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)
+        step.spectrum(f), step.spectrum(F.adaptive_avg_pool2d(f, 7)))

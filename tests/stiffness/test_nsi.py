@@ -93,15 +93,6 @@ def test_values_whose_squares_leave_float32(scale, chunk, branch, monkeypatch):
         atol=0)
 
 
-def test_ordinary_norms_keep_their_bits(branch):
-    for scale in (1e-9, 1., 1e9):
-        x = random_states(torch.float32)[0] * scale
-        expected = torch.linalg.vector_norm(x, dim=(1, 2, 3))
-        assert torch.equal(sample_norm(x), expected)
-        x[1] *= 1e-30 / scale  # one sample far from one changes no other
-        assert torch.equal(sample_norm(x)[[0, 2]], expected[[0, 2]])
-
-
 def test_si_is_the_largest_real_part_by_modulus():
     basis = torch.eye(3).double() + .3 * torch.randn(3, 3).double()
     for eigenvalues in ([-1., -1000., 2.], [0., 0., 0.]):
@@ -122,16 +113,9 @@ def test_sai_with_uneven_times_by_hand():
     assert quotient.tolist() == [[0., 0.], [6., 8.], [0., -1.5]]
 
 
-def test_sai_widens_states_and_times():
+def test_sai_of_half_precision_and_of_equal_times():
     states = torch.tensor([[0.], [300.]], dtype=torch.float16)
     quotient = stiffness_aware_index(states, [0, 1e-3], simplified=True)
     torch.testing.assert_close(quotient, torch.tensor([[3e5]]))
-    # In bfloat16 these times would coincide.
-    states = torch.ones(1000, 2, dtype=torch.bfloat16)
-    assert not stiffness_aware_index(states, torch.arange(1000.)).any()
-
-
-@pytest.mark.parametrize('times', [[0., 1., 1.], [0., NAN, 1.]])
-def test_wrong_times_are_named(times):
     with pytest.raises(ValueError, match='^times: '):
-        stiffness_aware_index(torch.ones(3, 2), times)
+        stiffness_aware_index(torch.ones(3, 2), [0., 1., 1.])

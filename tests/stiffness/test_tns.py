@@ -114,20 +114,13 @@ def test_samples_that_are_not_finite(bad):
         assert function(nsi[1:2], [1, 1], [0.], [0.]).isnan().all()
 
 
-@pytest.mark.parametrize('nsi, stage, match', [
-    (torch.zeros(2, 3), [1, 1], 'nsi, stage: '),
-    (torch.zeros(2, 0), [], 'nsi, stage: '),
-    ([[1., -1.]], [1, 1], 'nsi: .*-1')])
-def test_wrong_shapes_and_values_are_named(nsi, stage, match):
+@pytest.mark.parametrize('nsi, m1, m2, match', [
+    (torch.zeros(2, 3), [0.], [0.], 'nsi, stage: '),
+    ([[1., -1.]], [0.], [0.], 'nsi: .*-1'),
+    ([[1., 2.]], [-.1], [0.], 'm1: '), ([[1., 2.]], [0.], [NAN], 'm2: ')])
+def test_wrong_arguments_are_named(nsi, m1, m2, match):
     with pytest.raises(ValueError, match=match):
-        total_neural_stiffness(nsi, stage)
-
-
-@pytest.mark.parametrize('function', TABLES)
-def test_wrong_thresholds_are_named(function):
-    for m1, m2, match in (([-.1], [0.], 'm1: '), ([0.], [NAN], 'm2: ')):
-        with pytest.raises(ValueError, match=match):
-            function([[1., 2.]], [1, 1], m1, m2)
+        stiffness_proportion(nsi, [1, 1], m1, m2)
 
 
 STAGE = torch.tensor([1, 1, 2])

@@ -95,14 +95,3 @@ def overlap(a, b) -> bool:
     for name in FIGURES])
 def test_all_text_can_be_read(name):
     assert faults_of(FIGURES[name]()) == ([], [], [])
-
-
-def test_what_cannot_be_read_is_seen():
-    figure = depth_figure(SEVERAL[:1])
-    axes = figure.axes[0]
-    for x, text in ((.5, 'one label'), (.52, 'another'), (-9., 'far outside')):
-        axes.text(x, .5, text, transform=axes.transAxes, in_layout=False)
-    axes.legend(axes.lines, ['over data'], loc='center')
-    overlapping, cut, hidden = faults_of(figure)
-    assert ('one label', 'another') in overlapping
-    assert (cut, hidden) == (['far outside'], ['stage 1'])

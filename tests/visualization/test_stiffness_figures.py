@@ -58,10 +58,8 @@ def test_heat_maps_are_those_of_the_pure_function(records):
     assert '%' in bar.get_ylabel()
     m1, m2 = [[float(tick.get_text()) for tick in ticks] for ticks in (
         panels[0].get_xticklabels(), panels[0].get_yticklabels())]
-    share = [
-        100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
-        for r in records
-    ]
+    share = [100 * stiffness_proportion(r.nsi, r.stage, m1, m2).numpy()
+             for r in records]
     assert {axes.images[0].get_clim() for axes in panels} == {
         (0, max(table.max() for table in share))}
     for axes, table, record in zip(panels, share, records, strict=True):
@@ -79,8 +77,7 @@ def test_depth_is_the_median_with_bands_by_stage():
     records = [named('plain', (2, 1, 4), bad=2), named('SE', (3, 1), seed=1)]
     figure = depth_figure(records)
     assert [axes.get_title() for axes in figure.axes] == [
-        'stage 1', 'stage 2', 'stage 3'
-    ]
+        'stage 1', 'stage 2', 'stage 3']
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 1]
     nsi = records[0].nsi[2:].numpy()
     line, = figure.axes[2].lines

@@ -45,24 +45,15 @@ def test_the_same_records_give_the_same_file(tmp_path, suffix):
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_a_wide_range_is_logarithmic():
-    axes = style.new_figure(3, 3).subplots()
-    style.set_scale(axes, 'x', 0, 900)
-    style.set_scale(axes, 'y', 1, 100)
-    assert axes.get_xlim() == (0, 1.05 * 900)
-    axes.set_ylim(1, 100)
-    assert {1, 2, 5, 10, 50} <= set(axes.get_yticks().round(6))
-
-
 def test_image_and_file(tmp_path):
     figure = style.new_figure(3, 2)
     figure.set_facecolor((1, 0, 0))
     image = as_image(figure)
     assert image.shape == (2 * figure.dpi, 3 * figure.dpi, 3)
     assert image.flags.writeable and (image == [255, 0, 0]).all()
-    path = tmp_path / 'a' / 'b' / 'figure.png'
+    path = tmp_path / 'a' / 'b' / 'figure'
     save_figure(figure, path, dpi=50)
-    assert cv2.imread(str(path)).shape == (100, 150, 3)
+    assert cv2.imread(f'{path}.png').shape == (100, 150, 3)
 
 
 def test_a_dollar_sign_is_no_mathematics_but_in_a_power():
@@ -83,13 +74,7 @@ def test_methods_have_their_own_colours_where_all_are_known():
         assert [first['color'], second['color']] == style.COLORS[:2]
 
 
-def test_a_figure_replaces_a_link_and_not_its_target(tmp_path):
-    (tmp_path / 'dear.txt').write_text('dear')
-    (tmp_path / 'tns.png').symlink_to('dear.txt')
-    save_figure(style.new_figure(3, 2), tmp_path / 'tns')
-    assert (tmp_path / 'dear.txt').read_text() == 'dear'
-    assert cv2.imread(str(tmp_path / 'tns.png')) is not None
+def test_an_unknown_suffix(tmp_path):
     with pytest.raises(ValueError, match='pnx'):
         save_figure(style.new_figure(3, 2), tmp_path / 'tns.pnx')
-    assert {path.name for path in tmp_path.iterdir()} == {
-        'dear.txt', 'tns.png'}
+    assert not [*tmp_path.iterdir()]
