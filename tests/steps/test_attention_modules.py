@@ -145,3 +145,12 @@ def test_another_size_is_pooled(size):
     step, f = FCAAttention(32, dct_size=7), torch.randn(2, 32, *size)
     torch.testing.assert_close(
         step.spectrum(f), step.spectrum(F.adaptive_avg_pool2d(f, 7)))
+
+
+def test_the_spectrum_is_exact_under_autocast():
+    step = FCAAttention(32, dct_size=14)
+    f = (torch.randn(2, 32, 14, 14) + 3).bfloat16()
+    with torch.autocast('cpu', torch.bfloat16):
+        low = step.spectrum(f)
+    torch.testing.assert_close(
+        low, step.spectrum(f.float()), atol=1e-4, rtol=1e-4)

@@ -8,6 +8,8 @@ from attentions import ALL, CHANNELS, call, cfg_of, randomised, states
 
 from stepnet_mm.steps import build_step
 
+#: Whose Δt is half under autocast: docs/performance.md.
+HALF = 'SEAttention', 'ECAAttention', 'FCAAttention', 'TimmAttention'
 every = pytest.mark.parametrize('name', ALL)
 
 
@@ -32,10 +34,13 @@ def test_bfloat16(name):
     for parameter in step.parameters():
         parameter.data *= .3  # away from a saturated sigmoid
     x, f = states(4, 6, 6)
-    exact = call(step, x, f)
+    exact, seen = call(step, x, f), []
+    step.delta.register_forward_hook(
+        lambda module, args, output: seen.append(output.dtype))
     with torch.autocast('cpu', torch.bfloat16):
         low = call(step, x.bfloat16(), f.bfloat16())
     assert low.dtype == torch.bfloat16
+    assert seen == [torch.bfloat16 if name in HALF else torch.float32]
     torch.testing.assert_close(low.float(), exact, atol=.06, rtol=.06)
     out = call(step.bfloat16().train(), x.bfloat16(), f.bfloat16())
     assert out.dtype == torch.bfloat16 and out.isfinite().all()

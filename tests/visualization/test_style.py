@@ -56,15 +56,6 @@ def test_image_and_file(tmp_path):
     assert cv2.imread(f'{path}.png').shape == (100, 150, 3)
 
 
-def test_a_dollar_sign_is_no_mathematics_but_in_a_power():
-    figure = style.new_figure(3, 2)
-    axes = figure.add_subplot(xscale='log', xlim=(1, 1e6), title=r'$\frac{$')
-    assert as_image(figure).std() > 0
-    powers = [label for label in axes.get_xticklabels()
-              if 'mathdefault' in label.get_text()]
-    assert powers and all(label.get_parse_math() for label in powers)
-
-
 def test_methods_have_their_own_colours_where_all_are_known():
     known = style.looks(['SE', 'plain'])
     assert [own['color'] for own in known] == [
