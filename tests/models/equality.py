@@ -18,6 +18,11 @@ HRNET = {f'stage{n}': dict(
     for n, modules in ((1, 1), (2, 1), (3, 2), (4, 1))}
 
 
+def registry(library):
+    """That of a library's models; skips where it is absent."""
+    return pytest.importorskip(f'{library}.registry').MODELS
+
+
 def assert_bound(models, type='ResNet', size=48, **kwargs):
     """A step backbone without step, or with one of 1, is the stock one."""
     stock = models.build(dict(type=type, **kwargs))

@@ -6,7 +6,7 @@ from threading import Barrier
 
 import pytest
 import torch
-from equality import HRNET, assert_bound
+from equality import HRNET, assert_bound, registry
 from mmcv.cnn import fuse_conv_bn
 from mmengine.model import revert_sync_batchnorm
 from torch import nn
@@ -456,10 +456,6 @@ NETWORKS = [
     ('mmseg', 'VisionTransformer', dict(
         img_size=64, embed_dims=16, num_layers=2, num_heads=2))]
 QUICK = 'ConvNeXt', 'MobileNetV2', 'VisionTransformer'
-
-
-def registry(library):
-    return pytest.importorskip(f'{library}.registry').MODELS
 
 
 @pytest.mark.parametrize('library, kind, kwargs', [

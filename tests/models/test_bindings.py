@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 import torch
-from equality import HRNET, assert_bound, assert_stock
+from equality import HRNET, assert_bound, assert_stock, registry
 
 SMALL = dict(base_channels=8, stem_channels=8)
 #: As its configs have them; another library's networks dilate otherwise.
@@ -33,11 +33,6 @@ NETWORKS = [
     ('mmseg', dict(depth=50, multi_grid=(1, 2, 4), **DILATED)),
     *(('mmseg', dict(type=kind, depth=50, **DILATED))
       for kind in ('ResNetV1c', 'ResNetV1d', 'ResNeXt'))]
-HRNET['stage1'].update(block='BOTTLENECK')
-
-
-def registry(library):
-    return pytest.importorskip(f'{library}.registry').MODELS
 
 
 @pytest.mark.core
