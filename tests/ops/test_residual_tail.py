@@ -103,6 +103,16 @@ def test_the_gradient_of_one_input_alone(needed):
         gradients(fused, given), gradients(plain, given))
 
 
+def test_a_loss_on_the_moments_alone():
+    z, x, weight, bias, _ = inputs()
+    tail = ResidualTail(norm_of(weight, bias, False), z, x, True)
+    f = torch.nn.functional.batch_norm(
+        z, None, None, weight, bias, True, 0., 1e-3)
+    torch.testing.assert_close(*(
+        torch.autograd.grad(mean.square().sum(), (z, weight, bias))
+        for mean in (tail.moments.mean_f, f.mean((2, 3)))))
+
+
 def test_nothing_is_left_of_a_graph_without_the_garbage_collector():
     given = inputs()
     tail = ResidualTail(norm_of(*given[2:4], False), *given[:2], True)

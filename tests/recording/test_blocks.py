@@ -230,6 +230,7 @@ def test_several_backbones_are_refused_until_one_is_chosen():
                              for _ in range(2)]),
      dict(blocks=r'\d', definition='residual'), "expected 'output'"),
     (unknown, dict(blocks='layer9.*'), 'matches no module'),
+    (unknown, dict(blocks='layer['), 'unterminated'),
     (lambda: nn.Sequential(*[nn.Sequential(InPlace(3), InPlace(3))
                              for _ in range(2)]), dict(blocks=r'\d'),
      'in place'),

@@ -11,7 +11,12 @@ from toy_run import BACKBONE, ToyDataset, ToyModel
 
 from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.recording.probe import Probe, restored_state, spread_indices
+from stepnet_mm.recording.probe import (
+    Probe,
+    restored_state,
+    run_features,
+    spread_indices,
+)
 from stepnet_mm.stiffness import summarize_stiffness
 from stepnet_mm.utils.random_state import get_random_state
 
@@ -60,6 +65,15 @@ def test_random_samples_are_the_same_and_nothing_changes(workers):
     assert_same(get_random_state(), generators)
     assert {name: m.training for name, m in model.named_modules()} == flags
     assert_same(model.state_dict(), state)
+
+
+def test_a_model_without_a_backbone_runs_its_features():
+    calls = []
+    model = ToyModel(BACKBONE)
+    model.extract_feat = lambda inputs: calls.append(inputs.shape)
+    run_features(
+        model, dict(inputs=torch.zeros(2, 3, 32, 32)), ['body.layer1.1'])
+    assert calls == [(2, 3, 32, 32)]
 
 
 def in_double(samples):

@@ -113,7 +113,7 @@ ROWS = [[1., 2., 3.]]
 
 
 @pytest.mark.parametrize('number, line', [
-    (1, 'other'), (1, '{"a": {'), *((2, json.dumps(line)) for line in (
+    (1, 'other'), (1, '[]'), *((2, json.dumps(line)) for line in (
         dict(first=1, nsi=ROWS, step=ROWS),
         dict(first=0, nsi=ROWS, step=2 * ROWS),
         dict(first=0, nsi=5 * ROWS, step=5 * ROWS),

@@ -45,6 +45,13 @@ def test_the_same_records_give_the_same_file(tmp_path, suffix):
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+def test_a_wide_range_is_logarithmic():
+    axes = style.new_figure(3, 3).subplots()
+    style.set_scale(axes, 'y', 1, 100)
+    axes.set_ylim(1, 100)
+    assert {1, 2, 5, 10, 50} <= set(axes.get_yticks().round(6))
+
+
 def test_image_and_file(tmp_path):
     figure = style.new_figure(3, 2)
     figure.set_facecolor((1, 0, 0))
