@@ -104,6 +104,7 @@ def frozen(*names, training):
 #: What is done to a block. Goldens compare both ends of one with every step.
 FIT = dict(
     adaptor=lambda made: None,
+    constant=lambda made: None,
     spectrum=lambda made: None,
     no_affine=with_norm(affine=False),
     cumulative=with_norm(momentum=None, eps=.1),
@@ -113,7 +114,8 @@ FIT = dict(
     frozen_norm=frozen('bn3', 'conv3', training=False),
     frozen_but_for_the_step=frozen('', training=True))
 STEPS = dict(spectrum=dict(type='FCAAttention', reduction=4),
-             no_affine='SRMAttention', step_reads_maps='MaxPoolStepAdaptor')
+             constant='ConstantStep', no_affine='SRMAttention',
+             step_reads_maps='MaxPoolStepAdaptor')
 UNFIT = dict(
     step_reads_maps=lambda made: None,
     drop_path=lambda made: setattr(made, 'drop_path', nn.Dropout(1e-9)),
