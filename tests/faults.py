@@ -4,8 +4,7 @@
 python tests/faults.py [--only NAME ...]
 
 Writes each deliberate fault of faults.yml into a copy of the checkout and
-runs tests there until one fails: those of the module that is wrong; where they
-pass, the rest of the short run; then the long ones. At the end the tests that
+runs the tests there that the list names for it. At the end the tests that
 failed have to pass without a fault.
 Exit code 1 if a fault was not found: then a test is missing.
 """
@@ -31,11 +30,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix('.yml')
-#: Where a fault is looked for, in turn -> the tests' marker, and a run's limit
-#: in s. A longer run finds nothing: it shows nobody what is wrong.
-STAGES = {'own tests': ('not long and not soak', 300),
-          'short run': ('not long and not soak', 1800),
-          'long tests': ('long and not soak', 3600)}
+#: Of a run, in s. A longer one finds nothing: it shows nobody what is wrong.
+LIMIT = 300
 
 
 class CannotExamine(RuntimeError):
@@ -62,12 +58,6 @@ class Fault(NamedTuple):
         after = before.replace(self.text, self.replacement)
         path.write_text(after)
         return after
-
-
-class Result(NamedTuple):
-    """Where a fault was found, and the test that failed; '' if none did."""
-    stage: str
-    test: str
 
 
 def read_faults(only=()) -> list:
@@ -99,8 +89,7 @@ def copy_of_checkout():
         yield checkout
 
 
-def run_pytest(checkout: Path, arguments: list, limit: float,
-               fault: Fault | None = None) -> str:
+def run_pytest(checkout: Path, tests: list, fault=None) -> str:
     """The first test that fails in a copy, '' if all pass or time is up.
 
     Raises:
@@ -111,14 +100,15 @@ def run_pytest(checkout: Path, arguments: list, limit: float,
         if fault is not None:
             fault.write(copy)
         process = subprocess.Popen(
-            [sys.executable, '-m', 'pytest', '-x', '-n0', *arguments],
+            [sys.executable, '-m', 'pytest', '-x', '-n0', '-m',
+             'not long and not soak', *tests],
             # What tests start must not see an editable install either.
             cwd=copy, env={**os.environ, 'PYTHONPATH': str(copy),
                            'OMP_NUM_THREADS': '1'},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True)
         try:
-            output, _ = process.communicate(timeout=limit)
+            output, _ = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
             return ''
         finally:
@@ -144,55 +134,33 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def look_for(fault: Fault, stages, run) -> Result:
-    """Go through the stages until a test fails."""
-    start, test = time.monotonic(), ''
-    for stage in stages:
-        marker, limit = STAGES[stage]
-        test = run(['-m', marker, *(
-            fault.tests if stage == 'own tests' else
-            [f'--deselect={test}' for test in fault.tests])], limit, fault)
-        if test:
-            break
-    print(f'{fault.name}: {test or "NOT FOUND"} ({stage}, '
-          f'{time.monotonic() - start:.0f} s)', flush=True)
-    return Result(stage if test else '', test)
+def look_for(fault: Fault, run) -> str:
+    """The test that finds it, '' if none does."""
+    start = time.monotonic()
+    test = run(fault.tests, fault)
+    print(f'{fault.name}: {test or "NOT FOUND"} '
+          f'({time.monotonic() - start:.0f} s)', flush=True)
+    return test
 
 
-def examine(faults: list, stages, run, workers: int) -> dict:
-    """Look for each fault in some stages, several at a time.
-
-    ``run`` is :func:`run_pytest` in a checkout.
-
-    Returns:
-        dict: a fault's name -> its :class:`Result`.
+def examine(faults: list, run, workers: int) -> list:
+    """The test that finds each fault; several are looked for at a time.
 
     Raises:
         CannotExamine: if a test that found a fault fails without it too.
     """
     pool = ThreadPoolExecutor(workers)
     try:
-        results = {fault.name: result for fault, result in zip(
-            faults, pool.map(partial(look_for, stages=stages, run=run),
-                             faults))}
+        found = [*pool.map(partial(look_for, run=run), faults)]
     except BaseException:  # Ctrl-C, too, ends the runs of pytest
         pool.shutdown(wait=False, cancel_futures=True)
         for child in psutil.Process().children():
             child.kill()
         raise
-    tests = {result.test for result in results.values()} - {''}
-    if tests and (failed := run(sorted(tests), STAGES['short run'][1])):
+    tests = {*found} - {''}
+    if tests and (failed := run(sorted(tests))):
         raise CannotExamine(f'{failed} fails without a fault too')
-    return results
-
-
-def summary(results: dict) -> str:
-    """How many were found, and where."""
-    by = [result.stage for result in results.values()]
-    own, short = by.count('own tests'), by.count('short run')
-    return (f'{len(by)} faults, {len(by) - by.count("")} of them found: {own} '
-            f'by the own tests of the module that is wrong, {own + short} by '
-            'the short run')
+    return found
 
 
 def main() -> int:
@@ -201,19 +169,16 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--only', nargs='+', default=[], metavar='NAME',
                         help='these faults only')
-    parser.add_argument('--own-only', action='store_true',
-                        help="run the wrong module's own tests only")
     parser.add_argument('--workers', type=int, default=2,
                         help='faults at a time')
     args = parser.parse_args()
-    start, faults = time.monotonic(), read_faults(args.only)
+    start = time.monotonic()
     with copy_of_checkout() as checkout:
-        results = examine(
-            faults, ['own tests'] if args.own_only else STAGES,
-            partial(run_pytest, checkout), args.workers)
-    seconds = time.monotonic() - start
-    print(f'{summary(results)}; {seconds / 60:.0f} min')
-    return int(not all(result.test for result in results.values()))
+        found = examine(read_faults(args.only),
+                        partial(run_pytest, checkout), args.workers)
+    print(f'{len(found)} faults, {len(found) - found.count("")} of them '
+          f'found; {(time.monotonic() - start) / 60:.0f} min')
+    return int(not all(found))
 
 
 if __name__ == '__main__':

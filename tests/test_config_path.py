@@ -1,6 +1,5 @@
 """Another project finds our configs, by names that are unique."""
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -36,15 +35,3 @@ def test_a_config_is_found(suffix):
 def test_an_unknown_name_raises_with_those_that_come_close(name, expected):
     with pytest.raises(ValueError, match=f'expected .*{expected}.*{name!r}'):
         config_path(name)
-
-
-def test_an_installation_comes_before_a_checkout(tmp_path, monkeypatch):
-    folders = [tmp_path / name for name in ('installed', 'checkout')]
-    monkeypatch.setattr(import_module('stepnet_mm.config_path'), 'FOLDERS',
-                        folders)
-    with pytest.raises(FileNotFoundError, match='install stepnet_mm'):
-        config_path('a')
-    for folder in reversed(folders):
-        folder.mkdir()
-        (folder / 'a.py').touch()
-        assert config_path('a') == str(folder / 'a.py')

@@ -1,5 +1,4 @@
 """Numbers and texts are those on file: tests/goldens.py."""
-import re
 from pathlib import Path
 
 import pytest
@@ -26,12 +25,7 @@ def test_nothing_has_changed(part, accepted):
     assert not texts, '\n'.join([*texts, GOLDENS.MEANT])
 
 
-@pytest.mark.parametrize('got, text', [
-    ({'steps/x': [1., 2.00001]}, r"x: expected \[1.0, 2.0\], got \[1.0, 2.0"),
-    ({'steps/x': [1.]}, r'got \[1.0\]'), ({}, r'got None'),
-    ({'steps/new': 1.}, 'new: expected None, got 1.0'),
-    ({'steps/a': 'type=2\n'}, r'a:\n.*\n-type=1\n\+type=2')])
-def test_a_difference_says_what_is_expected(got, text):
-    accepted = {'steps/x': [1., 2.], 'steps/a': 'type=1\n'}
-    found = GOLDENS.compare('steps', got.items(), accepted)
-    assert re.search(text, found[0], re.DOTALL)
+@pytest.mark.parametrize('got', [
+    {'steps/x': [1., 2.00001]}, {}, {'steps/x': [1., 2.], 'steps/new': 1.}])
+def test_a_difference_is_found(got):
+    assert GOLDENS.compare('steps', got.items(), {'steps/x': [1., 2.]})

@@ -114,20 +114,6 @@ def test_a_copy_finds_what_its_registry_finds(home, copied, asked_before):
     assert (child.get('Lazy') is dict) == (copied is copy.copy)
 
 
-def check_pickles():
-    importlib.import_module('stepnet_mm')
-    registries = importlib.import_module('mmengine.registry')
-    for kind in NAMES:
-        root = getattr(registries, kind)
-        twin = pickled(root)
-        for name in homes_of(NAMES[kind]):
-            assert twin.get(name) is root.get(name) is not None
-
-
-def test_pickled_before_anything_is_imported(tmp_path):
-    fresh.printed_by(tmp_path, check_pickles)
-
-
 @pytest.mark.core
 @pytest.mark.parametrize('asked_before', [False, True])
 def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
@@ -191,12 +177,6 @@ def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
         ROOTS['MODELS']._children.pop(library, None)
         for name in library, f'{library}.registry':
             sys.modules.pop(name, None)
-
-
-def test_folders_are_attributes_of_the_package():
-    assert stepnet_mm.steps.StepAdaptor.__name__ == 'StepAdaptor'
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = stepnet_mm.nothing
 
 
 @pytest.fixture

@@ -90,25 +90,3 @@ def test_more_of_an_image_changes_than_its_padded_edges(trick):
     inner = augmented(load(trick), 200)[:, 4:-4, 4:-4]
     changed = (inner != 200).any((1, 2, 3)).sum()
     assert changed > 20 if trick else changed == 0
-
-
-@pytest.mark.core
-def test_the_policy_is_that_of_another_implementation():
-    transforms = pytest.importorskip('torchvision.transforms')
-    theirs = transforms.AutoAugment(transforms.AutoAugmentPolicy.CIFAR10)
-    ours = load('auto_augment').auto_augment.policies
-    assert [[operation(**one) for one in pair] for pair in ours] == [
-        list(pair) for pair in theirs.policies]
-
-
-def operation(type, prob, direction=None, **magnitude):
-    """The name, probability and level as torchvision has them."""
-    axis = dict(horizontal='X', vertical='Y').get(direction, '')
-    name = type.removesuffix('Transform') + axis
-    if not magnitude:
-        return name, prob, None
-    value, = magnitude.values()
-    nine = dict(Shear=.3, Translate=150 / 331, Rotate=30, Posterize=-4,
-                Solarize=-256).get(type, .9)
-    zero = dict(Posterize=8, Solarize=256).get(type, 0)
-    return name, prob, round(9 * (value - zero) / nine)

@@ -82,14 +82,6 @@ def test_a_damaged_one_is_named_and_the_one_before_taken(tmp_path):
         train(tmp_path, resume=True)
 
 
-def test_a_folder_in_the_way_is_named(tmp_path):
-    (tmp_path / 'iter_10.pth').mkdir()
-    with pytest.raises(IsADirectoryError, match='rename the .*iter_10.pth'):
-        resume_runner(tmp_path, interval=5).train()
-    (tmp_path / 'iter_10.pth').rmdir()
-    assert seen(resumed(tmp_path)[1]) == 96 - 15
-
-
 @pytest.mark.core
 def test_the_first_start_of_a_job_that_resumes_has_its_weights(tmp_path):
     """load_from is for the first start, the work dir for all others."""
@@ -169,18 +161,3 @@ def test_other_settings_alone_are_named(tmp_path):
              'optimizer.betas goes on as [(0.9, 0.999)], not as [(0.8,',
              'param_scheduler.start_factor goes on as [0.1], not as [0.2]']
     assert all(text in line for text in named)
-
-
-def test_a_schedule_by_a_metric_is_no_other_setting(tmp_path):
-    settings = dict(param_scheduler=[dict(
-        type='ReduceOnPlateauLR', monitor='loss', by_epoch=True)])
-    train(tmp_path, 25, **settings)
-    assert resumed(tmp_path, **settings)[0] == []
-
-
-def test_what_a_best_one_lacks_begins_anew(tmp_path):
-    """It is not said that the checkpoint brings its own."""
-    train(tmp_path, stop=12, checkpoint=dict(
-        save_optimizer=False, save_param_scheduler=False))
-    line, = resumed(tmp_path, load_from=str(tmp_path / 'iter_10.pth'))[0]
-    assert 'no optimizer and no param_schedulers' in line

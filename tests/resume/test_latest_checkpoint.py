@@ -68,19 +68,6 @@ def test_a_copied_work_dir_goes_on_by_itself(folder, tmp_path, out):
         str(here / out / 'iter_2.pth'), {})
 
 
-@pytest.mark.parametrize('time', [1, 9])
-def test_a_pointer_out_of_the_work_dir(folder, tmp_path, monkeypatch, time):
-    """It is followed only past older ones, and with a warning."""
-    lines = []
-    monkeypatch.setattr(module, 'print_log',
-                        lambda text, **_: lines.append(text))
-    other = shutil.copy(folder / 'iter_2.pth', tmp_path / 'iter_3.pth')
-    os.utime(other, (time, time))
-    points(folder, other)
-    assert chosen(folder)[0] == ('iter_3.pth' if time == 9 else 'iter_2.pth')
-    assert len(lines) == (time == 9)
-
-
 @pytest.mark.parametrize('content', [
     b'\xff\xfe\x80', b'\0\0', b'http://127.0.0.1:9/a.pth', b'/dev/zero'])
 def test_a_pointer_that_is_garbage(folder, content):
@@ -94,14 +81,6 @@ def test_refused_is_not_damaged(folder):
     torch.save(dict(a=os.mkdir), folder / 'iter_2.pth')
     with pytest.raises(UnsafeCheckpointError, match=r'iter_2\.pth.*mkdir'):
         chosen(folder)
-
-
-@pytest.mark.parametrize('content, absent', [
-    (dict(state(2), meta=None), 'meta'), ([], 'state_dict')])
-def test_one_that_lacks_what_a_resume_needs(folder, content, absent):
-    torch.save(content, folder / 'iter_2.pth')
-    name, wrong = chosen(folder)
-    assert name == 'iter_1.pth' and absent in [*wrong.values()][0]
 
 
 def test_what_a_power_cut_leaves_is_damaged(folder):

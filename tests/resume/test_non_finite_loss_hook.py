@@ -214,8 +214,3 @@ def test_under_amp_a_batch_is_skipped_and_the_loss_scale_resumed(
     assert {t.dtype for t in tensors if t.is_floating_point()} == {
         torch.float32}
     assert_same(final_state(whole), final_state(run('parts', 6, resume=True)))
-
-
-def test_wrong_arguments(tmp_path):
-    with pytest.raises(ValueError, match='NonFiniteLossHook.action'):
-        runner_with(tmp_path, action='ignore')
