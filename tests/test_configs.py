@@ -175,16 +175,3 @@ def test_fca_transforms_each_stage_at_its_own_size():
                         ('resnet164/resnet164_fca_stl10.py', [96, 48, 24])):
         steps = load(path).model.backbone.step
         assert [step.dct_size for step in steps] == sizes
-
-
-@pytest.mark.parametrize('path', [
-    'faster_rcnn_r50_eca.py', 'faster_rcnn_r101_stepnet_from_stepnet.py'])
-def test_a_detector_takes_the_weights_that_it_names(path):
-    backbone = load(path).model.backbone
-    file = Path(backbone.init_cfg.checkpoint)
-    given = load(f'imagenet/{file.parent.name}.py')
-    assert (given.model.backbone.depth,
-            given.model.backbone.step) == (backbone.depth, backbone.step)
-    assert given.default_hooks.checkpoint.save_best == 'accuracy/top1'
-    assert f'(cd {file.parent} && cp best_*.pth {file.name})' in (
-        CONFIGS / path).read_text()

@@ -87,9 +87,7 @@ def test_wheel_and_sdist_carry_the_same_and_the_wheel_works(tree, tmp_path):
     assert found.read_text() == source.read_text()
 
 
-def test_an_editable_install_has_links_and_a_moved_config_travels_once(
-        tree, tmp_path):
-    """With what the last build has left behind."""
+def test_an_editable_install_has_links(tree, tmp_path):
     build('build_editable', tree, tmp_path)
     links = (tree / 'stepnet_mm' / '.mim').iterdir()
     assert {link.name: link.resolve() for link in links} == {
@@ -99,11 +97,3 @@ def test_an_editable_install_has_links_and_a_moved_config_travels_once(
     }
     # Builds leave behind only what git ignores.
     assert run('git', 'ls-files', '-mo', '--exclude-standard', cwd=tree) == ''
-    build('build_wheel', tree, tmp_path)
-    source, = (tree / 'configs').rglob(CONFIG)
-    assert list((tree / 'build').rglob(CONFIG))
-    (tree / 'configs' / 'moved').mkdir()
-    source.rename(tree / 'configs' / 'moved' / CONFIG)
-    wheel = build('build_wheel', tree, tmp_path)
-    assert [name for name in inside(wheel) if name.endswith(f'/{CONFIG}')
-            ] == [f'stepnet_mm/.mim/configs/moved/{CONFIG}']

@@ -1,7 +1,6 @@
 import json
 import os
 import urllib.error
-from unittest import mock
 
 import cv2
 import numpy as np
@@ -52,19 +51,6 @@ def test_a_truncated_image_is_skipped_and_counted(intact, monkeypatch, share,
     assert broken_images()[str(intact)] == 0
 
 
-@pytest.mark.parametrize('name', [b'\xe9.png', b'a\nb.png', '😀.png'.encode()])
-def test_an_image_may_have_any_name(tmp_path, monkeypatch, name):
-    lines = []
-    monkeypatch.setattr('stepnet_mm.datasets.broken_images.print_log',
-                        lambda text, **kwargs: lines.append(text))
-    path = os.path.join(tmp_path, os.fsdecode(name))
-    open(path, 'w').close()
-    assert LoadIntactImageFromFile()(dict(img_path=path)) is None
-    assert broken_images()[path] == 1
-    line, = lines
-    assert line.encode() and '\n' not in line
-
-
 def not_found(url):
     raise urllib.error.HTTPError(url, 404, 'Not Found', None, None)
 
@@ -82,14 +68,6 @@ def test_what_is_no_broken_image_stays_stocks_error(intact, monkeypatch,
         LoadIntactImageFromFile()(dict(img_path=path))
     assert str(ours.value) == str(stock.value)
     assert not broken_images()[path]
-
-
-def test_a_lack_of_memory_is_no_broken_image(intact, monkeypatch):
-    error = cv2.error('Insufficient memory')
-    error.code = cv2.Error.StsNoMem
-    monkeypatch.setattr('mmcv.imfrombytes', mock.Mock(side_effect=error))
-    with pytest.raises(cv2.error, match='Insufficient'):
-        LoadIntactImageFromFile()(dict(img_path=str(intact)))
 
 
 def test_where_no_image_decodes_the_training_ends(intact, tmp_path):

@@ -2,7 +2,6 @@
 import shutil
 from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -65,24 +64,6 @@ def test_a_gpu_that_nothing_uses(monkeypatch, tool, kind, expected):
     rows = [*environment.device(kind)]
     assert lines(rows)[0].startswith(expected)
     assert rows[-1]['environment'] == ['Nvidia driver version: 550.1']
-
-
-@pytest.mark.parametrize('script, free, slurm, room', [
-    ('echo "main idle 2"', 2**33, 'ok Slurm: main idle 2', 'ok 8.00 GiB'),
-    ('echo "no controller" >&2; exit 1', 2**26, 'got no controller: is ',
-     'warning 0.06 GiB'),
-    (None, 2**33, 'ok Slurm: not here', 'ok 8.00 GiB')])
-def test_slurm_and_room(tmp_path, monkeypatch, script, free, slurm, room):
-    for name in ('srun', 'sinfo') if script else ():
-        (tmp_path / name).write_text(f'#!/bin/sh\n{script}\n')
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv('PATH', f'{tmp_path}')
-    monkeypatch.setattr(shutil, 'disk_usage',
-                        lambda _: SimpleNamespace(free=free))
-    first, disk, shared = lines(environment.machine(f'{tmp_path}/not/yet'))
-    assert slurm in first
-    assert disk.startswith(f'{room} free in {tmp_path}')
-    assert shared.startswith(f'{room} free in /dev/shm')
 
 
 def test_a_config_whose_data_are_missing(monkeypatch, tmp_path):

@@ -21,10 +21,6 @@ from stepnet_mm.safe_loading.loaders import (
 )
 
 
-class Own:
-    """Of a type that no checkpoint may hold."""
-
-
 class Made:
     """A folder."""
 
@@ -119,12 +115,6 @@ def pickle_of(value):
         with zipfile.ZipFile(file) as archive:
             name, = [n for n in archive.namelist() if n.endswith('data.pkl')]
             return archive.read(name)
-
-
-def legacy_of(content):
-    with io.BytesIO() as file:
-        torch.save(content, file, _use_new_zipfile_serialization=False)
-        return file.getvalue()
 
 
 def altered(content, old, new):
@@ -258,34 +248,12 @@ def test_the_methods_of_a_class_stay_as_they_are(tmp_path):
     assert HistoryBuffer._statistics_methods == before
 
 
-class WritesAFile(torch.nn.Module):
-
-    def __init__(self, path: str):
-        super().__init__()
-        self.path = path
-
-    def forward(self, x):
-        return x
-
-    @torch.jit.export
-    def __getstate__(self) -> tuple[str, bool]:
-        return self.path, self.training
-
-    @torch.jit.export
-    def __setstate__(self, state: tuple[str, bool]):
-        self.path = state[0]
-        self.training = state[1]
-        torch.save(torch.ones(1), self.path)
-
-
 @pytest.mark.core
 def test_a_torchscript_program_is_refused(tmp_path):
-    file, victim = tmp_path / 'program.pth', tmp_path / 'it_ran'
-    torch.jit.script(WritesAFile(str(victim))).save(str(file))
-    torch.jit.load(str(file))
-    victim.unlink()
+    """It may have a __setstate__, which torch runs."""
+    file = tmp_path / 'program.pth'
+    torch.jit.script(torch.nn.ReLU()).save(str(file))
     refused(file, 'a TorchScript program')
-    assert not victim.exists()
 
 
 @pytest.fixture
@@ -309,32 +277,11 @@ def test_over_http(download, tmp_path):
     assert not victim.exists()
 
 
-def with_a_storage_beyond_its_record():
-    file = io.BytesIO()
-    zipped(file, altered(pickle_of(dict(a=torch.zeros(10))),
-                         b'K\nt', b'M\xff\xfft'))
-    return file.getvalue()
-
-
-@pytest.mark.parametrize('make, why', [
-    (with_a_storage_beyond_its_record, 'expected 262140'),
-    *((lambda length=length: HEAD + length, 'cut off')
-      for length in (b'\x80\x04\x8d' + struct.pack('<Q', 2**50),  # a text
-                     b'\x80\x04\x95' + struct.pack('<Q', 2**45)))])  # a frame
-def test_what_is_not_there_is_not_read(tmp_path, make, why):
-    (tmp_path / 'a.pth').write_bytes(make())
-    with pytest.raises(ValueError, match=rf'a\.pth.*{why}'):
+def test_a_storage_beyond_its_record_is_not_read(tmp_path):
+    zipped(tmp_path / 'a.pth', altered(
+        pickle_of(dict(a=torch.zeros(10))), b'K\nt', b'M\xff\xfft'))
+    with pytest.raises(ValueError, match=r'a\.pth.*expected 262140'):
         load(tmp_path / 'a.pth')
-
-
-def test_a_compressed_archive_loads(tmp_path):
-    """torch compresses nothing; some other tools do."""
-    with zipfile.ZipFile(tmp_path / 'a.pth', 'w',
-                         zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr('a/data.pkl', b'\x80\x02N.')
-        archive.writestr('a/version', b'3')
-        archive.writestr('a/data/0', bytes(10**6))
-    assert load(tmp_path / 'a.pth') is None
 
 
 @pytest.mark.core

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PureWindowsPath
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,14 +54,6 @@ def register(monkeypatch):
         register_safe_loaders()
 
     return register
-
-
-@pytest.mark.core
-def test_every_scheme_is_safe_and_registering_twice_changes_nothing():
-    before = dict(CheckpointLoader._schemes)
-    register_safe_loaders()
-    assert dict(CheckpointLoader._schemes) == before
-    assert all(loader.weights_only for loader in before.values())
 
 
 @pytest.mark.core
@@ -179,15 +170,6 @@ def test_what_stock_resumes_comes_back(path, protocol):
 
 
 @pytest.mark.core
-def test_the_metadata_alone_of_a_state_dict_load(path):
-    state = torch.nn.BatchNorm2d(3).state_dict()
-    metadata = dict(state._metadata)
-    vars(state).update(copy='hides a method', own=1)
-    assert vars(saved(state, path)) == dict(_metadata=metadata)
-    assert metadata
-
-
-@pytest.mark.core
 @pytest.mark.parametrize('device, zipped', [
     ('cuda:0', True), ('cuda:0', False), ('unknown:0', True)])
 def test_map_location_is_asked(path, device, zipped, monkeypatch):
@@ -279,16 +261,3 @@ def test_what_is_no_damage_is_told_apart(path, monkeypatch, register, error,
         error, OSError) else (MemoryError, 'allocate memory')
     with pytest.raises(kind, match=said):
         load(f'{prefix}{path}')
-
-
-@pytest.mark.parametrize('content', [
-    b'no checkpoint', b'PK\3\4', pickle.dumps(os.mkdir, 2)])
-def test_advice_to_load_in_full_reaches_nobody(content, monkeypatch, capsys):
-    """Neither torch's own nor what mmengine makes of it."""
-    backend = SimpleNamespace(get=lambda filename: content)
-    monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
-                        lambda *_, **__: backend)
-    with pytest.raises((ValueError, UnsafeCheckpointError),
-                       match='s3://a/b.pth: expected') as info:
-        load('s3://a/b.pth')
-    assert 'weights_only' not in f'{info.value}{capsys.readouterr()}'

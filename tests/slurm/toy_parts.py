@@ -1,4 +1,4 @@
-"""Hooks of toy_config.py, by which tests disturb its training."""
+"""A hook of toy_config.py, by which tests disturb its training."""
 import os
 import time
 
@@ -21,15 +21,3 @@ class SlowHook(Hook):
 
     def after_train_iter(self, runner, *args, **kwargs):
         time.sleep(self.seconds)
-
-
-@HOOKS.register_module()
-class FailingHook(Hook):
-    """An error on one rank."""
-
-    def __init__(self, rank, at):
-        self.rank, self.at = rank, at
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        if runner.rank == self.rank and runner.iter == self.at:
-            raise RuntimeError('the disk of this rank is gone')

@@ -1,6 +1,5 @@
 """Errors of datasets say the loader's key, the file and what to check."""
 import json
-import os
 
 import pytest
 from mmcv.transforms import BaseTransform
@@ -60,28 +59,6 @@ def test_a_sample_is_named(loader, tmp_path, key, workers):
         assert word in line
 
 
-def test_a_dataset_may_be_any_sequence():
-    made = DataLoader([1, 2], 2)
-    name_samples(made, 'val_dataloader')
-    assert [batch.tolist() for batch in made] == [[1, 2]]
-
-
-class Batches:
-    """Gives batches alone."""
-
-    def __len__(self):
-        return 2
-
-    def __getitems__(self, indices):
-        return [1 / i for i in indices]
-
-
-def test_whole_batches_of_a_dataset_are_named():
-    name_samples(made := DataLoader(Batches(), 2), 'a')
-    with pytest.raises(DataError, match='a: .*ZeroDivisionError'):
-        list(made)
-
-
 def without(rows, key):
     def edit(content):
         del content[rows][0][key]
@@ -89,20 +66,11 @@ def without(rows, key):
     return edit
 
 
-def with_texts(content):
-    content['annotations'][0]['bbox'] = ['1', '2', '3', '4']
-    return json.dumps(content)
-
-
 @pytest.mark.parametrize('edit, words', [
     (without('annotations', 'id'), "KeyError in createIndex: 'id'"),
-    (without('annotations', 'category_id'), "'category_id'"),
-    (without('images', 'file_name'), "'file_name'"),
     (without('images', 'width'), "'width'"),
-    (with_texts, 'TypeError'),
     (lambda content: '[]', "<class 'list'>"),
-    (lambda content: '', 'JSONDecodeError'),
-    (lambda content: '\ufeff{}', 'JSONDecodeError')])
+    (lambda content: '', 'JSONDecodeError')])
 def test_a_dataset_that_cannot_be_built_is_named(tmp_path, edit, words):
     datasets = pytest.importorskip('mmdet.datasets')
     make_mini_coco(tmp_path, train=1, val=0, size=64)
@@ -132,21 +100,3 @@ def test_a_dataset_that_is_left_empty(tmp_path, settings, words):
             img=str(tmp_path / 'train2017')), **settings)
     assert 'a: expected samples, got none of the 3 in' in str(error.value)
     assert words in str(error.value)
-
-
-def test_a_broken_xml_is_named(tmp_path):
-    datasets = pytest.importorskip('mmdet.datasets')
-    (tmp_path / 'Annotations').mkdir()
-    (tmp_path / 'a.txt').write_text('x\n')
-    path = tmp_path / 'Annotations/x.xml'
-    path.write_text('<a></a><b></b>')
-    with pytest.raises(DataError, match='a: .*ParseError.*junk.*check '
-                       f'{path}, ann_file'), data_errors('a'):
-        datasets.XMLDataset(
-            ann_file=str(tmp_path / 'a.txt'), metainfo=dict(classes=('b', )),
-            data_prefix=dict(sub_data_root=str(tmp_path)))
-
-
-def test_any_name_fits_in_a_line():
-    name = os.fsdecode(b'\xe9\n.png')
-    assert in_a_line(f'模 {name}') == r'模 \udce9\n.png'

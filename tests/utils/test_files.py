@@ -31,10 +31,3 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(
         backend.put(bytes(2**20), path)
     assert path.read_text() == 'öld'
     assert sorted(os.listdir(path.parent)) == ['a.pth', *left]
-
-
-def test_digests(tmp_path):
-    path = tmp_path / 'a.txt'
-    path.write_text('abc')
-    assert file_digest(path) == 'ba7816bf8f01'  # as sha256sum
-    assert file_digest('https://host/weights.pth') is None

@@ -30,13 +30,3 @@ def test_a_commit_is_dirty_by_what_a_run_depends_on(tmp_path, monkeypatch):
     # A repository around it is not this package's.
     monkeypatch.setattr(provenance, 'ROOT', tmp_path / 'tools')
     assert revision() == 'unknown'
-
-
-def test_a_machine_is_what_rounds(monkeypatch):
-    text = 'cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n\n'
-    monkeypatch.setattr('pathlib.Path.read_text', lambda _: text * 2)
-    monkeypatch.setattr('torch.get_num_threads', lambda: 3)
-    monkeypatch.setattr('torch.backends.cpu.get_cpu_capability',
-                        lambda: 'AVX2')
-    assert provenance.machine() == (
-        'AMD EPYC (family 25, model 1), AVX2, 3 threads')
