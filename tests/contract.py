@@ -5,9 +5,9 @@ python tests/contract.py             # shows what the code has otherwise
 python tests/contract.py --accept    # writes what the code has
 
 Registered names and public ones with their arguments and defaults, the options
-of all tools, what a TNSHook and a TNSMetric write, the fields of records, the
-digests of what was run for results/, and of every config's network the number
-of its parameters with a digest of its keys and shapes. Exit code 1 where the
+of all tools, the fields of records, the digests of what was run for results/,
+and of every config's network the number of its parameters with a digest of its
+keys and shapes. The names of scalars are in the goldens. Exit code 1 where the
 two differ. Takes a minute, nearly all of it for the networks.
 """
 import argparse
@@ -203,44 +203,6 @@ def plain(value) -> str:
 
 # What is written
 
-class Network(torch.nn.Module):
-    """A model of a backbone alone."""
-
-    def __init__(self):
-        super().__init__()
-        self.backbone = MODELS.build(dict(
-            type='mmpretrain.StepResNet', depth=18, base_channels=8,
-            stem_channels=8))
-
-    def train_step(self):
-        return self.backbone(torch.ones(2, 3, 32, 32))
-
-
-def scalars() -> Iterator[str]:
-    """What a TNSHook writes, and what a TNSMetric gives."""
-    model, metric = Network(), TNSMetric(by_block=True)
-    yield from hook_writes(model)
-    metric.attach(model, 'train_step')
-    model.train_step()
-    metric.process(None, [None, None])
-    for key in metric.compute_metrics(metric.results):
-        yield f'TNSMetric: {metric.prefix}/{key}'
-
-
-def hook_writes(model: torch.nn.Module) -> Iterator[str]:
-    hook = TNSHook(interval=1, name='NAME')
-    runner = mock.MagicMock(
-        cfg={}, model=model, hooks=[hook], iter=0)
-    backend = mock.Mock()
-    runner.visualizer._vis_backends = dict(tensorboard=backend)
-    hook.before_train(runner)
-    hook.before_train_iter(runner, 0)
-    model.train_step()
-    hook.after_train_iter(runner, 0)
-    for key in backend.add_scalars.call_args.args[0]:
-        yield f'TNSHook, scalar: {key}'
-
-
 def records() -> Iterator[str]:
     """The fields of each record."""
     yield from signature(FORMAT, StudyRecord)
@@ -324,8 +286,8 @@ def build(model: dict) -> torch.nn.Module:
 
 #: Section -> what gives its lines.
 SECTIONS: dict[str, Callable[[], Iterator[str]]] = dict(
-    registered=registered, public=public, options=options, scalars=scalars,
-    records=records, runs=partial(runs, RESULTS),
+    registered=registered, public=public, options=options, records=records,
+    runs=partial(runs, RESULTS),
     networks=partial(networks, NETWORKS))
 
 

@@ -145,16 +145,6 @@ def test_loading_is_safe_in_each_order_of_import(tmp_path, first):
     fresh.printed_by(tmp_path, check_loaders, first)
 
 
-def test_an_old_library_is_named_in_a_warning(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(BINDINGS, 'old_library', dict(MODELS='nowhere'))
-    (tmp_path / 'old_library.py').write_text('')
-    library = importlib.import_module('old_library')
-    with pytest.warns(UserWarning, match='old_library is installed but does '
-                      'not import as expected.*old_library.registry'):
-        _add_bindings(library)
-
-
 @pytest.mark.parametrize('library, theirs', [
     ('mmrotate', 'mmdet'), ('mmpose', 'mmpretrain')])
 def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
@@ -205,14 +195,6 @@ def test_the_actions_run_once_after_the_import(module):
     assert found.__spec__.loader is found.__loader__
     after_import('some_module', seen.append)  # at once
     assert seen == [1, 1, found]
-
-
-def test_a_module_that_is_not_there_is_not_found(module, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'some_module', None)  # forbidden
-    for name in 'some_module', 'no_such_module_at_all':
-        after_import(name, print)
-        with pytest.raises(ModuleNotFoundError, match=name):
-            importlib.import_module(name)
 
 
 def test_an_import_or_action_that_fails_is_tried_again(module):

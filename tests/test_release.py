@@ -34,10 +34,6 @@ def pins(stack):
     return {name: {v for n, v in found if n == name} for name, _ in found}
 
 
-def numbers(version):
-    return [int(part) for part in version.split('.')]
-
-
 def test_what_was_tried_is_what_is_pinned():
     for stack, (_, versions) in supported.TRIED.items():
         pinned = pins(stack)
@@ -45,11 +41,3 @@ def test_what_was_tried_is_what_is_pinned():
             name, = [name for name in pinned if library == NAMES.get(
                 name, name.removeprefix('onedl-'))]
             assert version in pinned[name]
-
-
-def test_what_was_tried_is_in_the_range():
-    least, limit = map(numbers, supported.PYTHON)
-    for pythons, versions in supported.TRIED.values():
-        assert all(least <= numbers(python) < limit for python in pythons)
-        for library, lowest in supported.LEAST.items():
-            assert numbers(versions[library]) >= numbers(lowest)

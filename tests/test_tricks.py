@@ -4,12 +4,10 @@ import math
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from drawn_cifar import draw_cifar
-from mmengine.dataset import Compose
 from mmengine.registry import MODELS, init_default_scope
 
 pytest.importorskip('mmpretrain')
@@ -65,21 +63,3 @@ def test_smoothed_labels_have_the_classes_of_the_scores():
     torch.testing.assert_close(
         loss(scores, labels), F.cross_entropy(scores, labels,
                                               label_smoothing=.1))
-
-
-def augmented(cfg, value, count=100):
-    """An image of one value through a pipeline, (count, 32, 32, 3)."""
-    np.random.seed(0)
-    pipeline = Compose(cfg.train_dataloader.dataset.pipeline)
-    image = np.full((32, 32, 3), value, 'uint8')
-    images = [pipeline(dict(img=image.copy(), gt_label=0))['inputs']
-              for _ in range(count)]
-    return torch.stack(images).permute(0, 2, 3, 1).numpy()
-
-
-@pytest.mark.parametrize('dataset, edge', [('cifar10', 16), ('cifar100', 8)])
-def test_squares_of_the_mean_colour_are_cut_out(dataset, edge):
-    cfg = load('cutout', dataset=dataset)
-    images = augmented(cfg, 200)
-    area = (images == np.round(cfg.data_preprocessor.mean)).all(3).sum((1, 2))
-    assert area.max() == edge * edge and area.min() >= edge * edge / 4

@@ -3,8 +3,6 @@ default_scope = 'mmdet'
 custom_imports = dict(imports='stepnet_mm')
 classes = ('circle', 'square', 'triangle')
 data_root = 'mini_coco/'
-work_dir = 'work_dirs/retinanet_mini_coco'
-launcher, load_from, log_level, resume = 'none', None, 'INFO', False
 randomness = dict(seed=0)
 model = dict(
     type='RetinaNet',
@@ -53,16 +51,7 @@ custom_hooks = [
     dict(type='NonFiniteLossHook')]
 default_hooks = dict(
     checkpoint=dict(type='AtomicCheckpointHook', by_epoch=False, interval=2),
-    logger=dict(type='LoggerHook', interval=1),
-    param_scheduler=dict(type='ParamSchedulerHook'),
-    sampler_seed=dict(type='DistSamplerSeedHook'),
-    timer=dict(type='IterTimerHook'),
-    visualization=dict(type='DetVisualizationHook'))
-env_cfg = dict(
-    cudnn_benchmark=False, dist_cfg=dict(backend='nccl'),
-    mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0))
-log_processor = dict(type='LogProcessor', by_epoch=True, window_size=50)
-vis_backends = [dict(type='LocalVisBackend')]
+    logger=dict(type='LoggerHook', interval=1))
 visualizer = dict(
     type='DetLocalVisualizer', name='visualizer',
     vis_backends=[dict(type='LocalVisBackend')])

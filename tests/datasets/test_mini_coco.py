@@ -12,20 +12,6 @@ pytestmark = pytest.mark.filterwarnings(
 COCO = pytest.importorskip('pycocotools.coco').COCO
 
 
-def test_the_same_seed_gives_the_same_files_and_another_others(tmp_path):
-    def drawn(folder, **kwargs):
-        make_mini_coco(tmp_path / folder, train=4, val=3, size=64, **kwargs)
-        return {str(path.relative_to(tmp_path / folder)): path.read_bytes()
-                for path in (tmp_path / folder).rglob('*') if path.is_file()}
-
-    first, other = drawn('a'), drawn('b', seed=1)
-    assert len(first) == 4 + 3 + 2
-    assert first == drawn('c')
-    assert all(first[name] != other[name] for name in first)
-    name = '000000000001.jpg'
-    assert first[f'train2017/{name}'] != first[f'val2017/{name}']
-
-
 def test_annotations_are_those_of_the_polygons(tmp_path):
     make_mini_coco(tmp_path, train=20, val=3)
     with contextlib.redirect_stdout(io.StringIO()):

@@ -1,5 +1,4 @@
 import copy
-import json
 import re
 
 import numpy as np
@@ -7,7 +6,7 @@ import pytest
 import torch
 from ranks import results_of_ranks
 from resume_run import assert_same
-from toy_run import DDP, VALIDATION, toy_runner
+from toy_run import DDP, VALIDATION, scalars, toy_runner
 
 from stepnet_mm.attention import read_attention_history, save_attention
 from stepnet_mm.hooks import AttentionMapHook
@@ -58,8 +57,7 @@ def test_what_is_recorded_is_what_the_network_does(trained):
         torch.zeros(1, 12, 16, 16), (2, 15))[0]
     np.testing.assert_allclose(last.layers[0].maps, want, rtol=1e-5)
     assert not any(m._forward_pre_hooks for m in model.modules())
-    path, = folder.glob('*/vis_data/attention.json')
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = scalars(folder, 'attention')
     assert [row['step'] for row in rows] == [0, 2, 4]
     name, (_, layer) = 'attention/backbone.layers.1.attn', middle.layers
     assert [rows[1][f'{name}/head{i}'] for i in (1, 2, 3)] == pytest.approx(

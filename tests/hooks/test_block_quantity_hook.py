@@ -1,10 +1,9 @@
 """A quantity of a user's own gets x_t, f and Δt of every network."""
-import json
 
 import pytest
 import torch
 from mmengine.registry import HOOKS, MODELS
-from toy_run import toy_runner
+from toy_run import scalars, toy_runner
 
 from stepnet_mm import add_steps
 from stepnet_mm.hooks import BlockQuantityHook
@@ -20,11 +19,6 @@ class Nsi(BlockQuantityHook):
 
     def quantity(self, x, f, step):
         return norm_ratio(sample_norm(f), sample_norm(x))
-
-
-def scalars(folder, name):
-    path, = folder.glob(f'*/vis_data/{name}.json')
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_it_is_logged_and_changes_no_bit(tmp_path):

@@ -1,24 +1,8 @@
 from collections import Counter
 from types import SimpleNamespace
 
-from torch.utils.data import DataLoader
-
 from stepnet_mm.hooks import BrokenImageHook
 from stepnet_mm.hooks import broken_image_hook as module
-
-
-def test_an_evaluation_names_its_samples(monkeypatch):
-    named, hook = [], BrokenImageHook()
-    monkeypatch.setattr(
-        module, 'name_samples',
-        lambda loader, key: named.append((loader.dataset, key)))
-    runner = SimpleNamespace(**{
-        f'{name}_loop': SimpleNamespace(dataloader=[DataLoader([name])])
-        for name in ('val', 'test')})
-    hook.before_val(runner)
-    hook.before_test(runner)
-    assert named == [(['val'], 'val_dataloader'),
-                     (['test'], 'test_dataloader')]
 
 
 def test_images_of_this_training_on_all_ranks(monkeypatch):

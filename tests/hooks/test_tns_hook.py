@@ -1,5 +1,4 @@
 import copy
-import json
 
 import pytest
 import torch
@@ -7,9 +6,9 @@ from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from ranks import results_of_ranks
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, TensorDataset, default_collate
+from torch.utils.data import DataLoader, TensorDataset
 from torchvision.models.resnet import BasicBlock, ResNet
-from toy_run import DDP, VALIDATION, hook_count, toy_runner
+from toy_run import DDP, VALIDATION, hook_count, scalars, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.stiffness import DEFINITIONS
@@ -28,16 +27,6 @@ def runner_of(folder, hooks, iterations=8, backbone=None, **settings):
     """A training that validates."""
     return toy_runner(folder, copy.deepcopy([*hooks]), iterations, backbone,
                       **{**copy.deepcopy(VALIDATION), **settings})
-
-
-def hook_of(runner, name='stiffness'):
-    return next(h for h in runner.hooks
-                if isinstance(h, TNSHook) and h.name == name)
-
-
-def scalars(work_dir, name='stiffness'):
-    path, = work_dir.glob(f'*/vis_data/{name}.json')
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.mark.core
@@ -80,23 +69,16 @@ class Plain(BaseModel):
                 'predict': (x, labels)}.get(mode)
 
 
-def plain_runner(folder, collate):
+def test_batches_of_a_plain_loader(tmp_path):
     data = TensorDataset(torch.randn(4, 3, 16, 16), torch.tensor([0, 1] * 2))
-    loader = DataLoader(data, 2, collate_fn=collate)
-    return Runner(
-        Plain(), folder, loader, loader, train_cfg=dict(
+    loader = DataLoader(data, 2)
+    Runner(
+        Plain(), tmp_path, loader, loader, train_cfg=dict(
             by_epoch=False, max_iters=2, val_interval=2), val_cfg=dict(),
         val_evaluator=dict(type='TNSMetric'), optim_wrapper=dict(
             optimizer=dict(type='SGD', lr=.01)), custom_hooks=[
                 dict(type='TNSHook', interval=1, probe=dict()),
-                dict(type='TNSMetricHook')])
-
-
-@pytest.mark.parametrize('collate', [
-    None, lambda rows: dict(zip(('images', 'labels'), default_collate(rows)))],
-    ids=['list', 'dict'])
-def test_batches_of_a_plain_loader(tmp_path, collate):
-    plain_runner(tmp_path, collate).train()
+                dict(type='TNSMetricHook')]).train()
     assert [row['step'] for row in scalars(tmp_path)] == [1, 2]
     assert 'stiffness_eval/tns' in scalars(tmp_path, 'scalars')[-1]
 

@@ -1,11 +1,16 @@
 import copy
-import json
 
 import pytest
 import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.registry import METRICS
-from toy_run import VALIDATION, ToyDataset, hook_count, toy_runner
+from toy_run import (
+    VALIDATION,
+    ToyDataset,
+    hook_count,
+    scalars,
+    toy_runner,
+)
 
 from stepnet_mm.hooks import TNSMetric
 from stepnet_mm.recording import TrajectoryRecorder
@@ -84,8 +89,7 @@ def test_a_best_checkpoint(tmp_path, kind, save_best, rule, best):
             save_best=save_best, rule=rule))).train()
     path, = tmp_path.glob('best_*')
     assert path.stem.startswith(f'best_{best}')
-    path, = tmp_path.glob('*/vis_data/scalars.json')
-    row = json.loads(path.read_text().splitlines()[-1])
+    row = scalars(tmp_path, 'scalars')[-1]
     assert 0 < row['here/tns'] != row['stiffness_eval/tns'] > 0
 
 

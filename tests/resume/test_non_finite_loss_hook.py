@@ -188,7 +188,6 @@ def test_under_accumulation_the_whole_update_is_left_out(
 @pytest.mark.since_torch('2.3', 'a loss scale on a CPU')
 def test_under_amp_a_batch_is_skipped_and_the_loss_scale_resumed(
         tmp_path, amp):
-    """Weights, moments and averages are saved in float32."""
     def run(folder, iterations, **kwargs):
         runner = runner_with(tmp_path / folder, 1, resume=dict(
             kwargs, by_epoch=False, val_cfg=None, val_dataloader=None,
@@ -205,12 +204,4 @@ def test_under_amp_a_batch_is_skipped_and_the_loss_scale_resumed(
     assert equal(before[1], before[2]) and not equal(before[2], before[3])
     assert whole.optim_wrapper.loss_scaler.get_scale() > 2048
     run('parts', 3)
-    saved = torch.load(tmp_path / 'parts/iter_3.pth', weights_only=False)
-    scaler = saved['optimizer']['loss_scaler']
-    # Two updates.
-    assert scaler['scale'] == 2048 and scaler['_growth_tracker'] == 0
-    tensors = [*saved['state_dict'].values(), *(
-        s['exp_avg'] for s in saved['optimizer']['state'].values())]
-    assert {t.dtype for t in tensors if t.is_floating_point()} == {
-        torch.float32}
     assert_same(final_state(whole), final_state(run('parts', 6, resume=True)))

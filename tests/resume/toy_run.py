@@ -1,4 +1,6 @@
 """A detector-free training run of seconds, for the hooks' tests."""
+import json
+
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
@@ -83,6 +85,12 @@ def toy_runner(work_dir, hooks=(), iterations=8, backbone=None, **kwargs):
 
 
 _numbers = iter(range(10**6))
+
+
+def scalars(work_dir, name='stiffness'):
+    """The rows that a run has logged to one of its files."""
+    path, = work_dir.glob(f'*/vis_data/{name}.json')
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def hook_count(model):
