@@ -100,3 +100,16 @@ def test_a_dataset_that_is_left_empty(tmp_path, settings, words):
             img=str(tmp_path / 'train2017')), **settings)
     assert 'a: expected samples, got none of the 3 in' in str(error.value)
     assert words in str(error.value)
+
+
+def test_a_broken_xml_is_named(tmp_path):
+    datasets = pytest.importorskip('mmdet.datasets')
+    (tmp_path / 'Annotations').mkdir()
+    (tmp_path / 'a.txt').write_text('x\n')
+    path = tmp_path / 'Annotations/x.xml'
+    path.write_text('<a></a><b></b>')
+    with pytest.raises(DataError, match='a: .*ParseError.*junk.*check '
+                       f'{path}, ann_file'), data_errors('a'):
+        datasets.XMLDataset(
+            ann_file=str(tmp_path / 'a.txt'), metainfo=dict(classes=('b', )),
+            data_prefix=dict(sub_data_root=str(tmp_path)))
