@@ -1,12 +1,10 @@
 """What a reader pastes from README and docs/ into a config works."""
 import re
-from collections import OrderedDict
 from pathlib import Path
 
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.optim import build_optim_wrapper
 from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 
 from stepnet_mm.config.lookup import all_dicts
@@ -117,20 +115,3 @@ def test_the_lines_of_an_answer_make_a_config(title, base, tmp_path):
         cfg.visualizer, name='faq', save_dir=str(tmp_path)))
     assert not any('_delete_' in node for node in all_dicts(cfg.to_dict()))
     assert not {'type', 'by_epoch'} <= {*cfg.train_cfg}  # mmengine's error
-
-
-def test_an_optimizer_for_steps_alone(tmp_path):
-    """A training iteration changes every step, and nothing else."""
-    text, = questions()['Can I train the step modules alone?']
-    cfg = config(text, tmp_path)
-    net = torch.nn.Sequential(OrderedDict(
-        backbone=build_backbone(cfg, base_channels=8, norm_eval=False),
-        neck=torch.nn.ModuleList([torch.nn.Conv2d(256, 4, 1)])))
-    before = {name: value.clone() for name, value in net.named_parameters()}
-    loss = net.neck[0](net.backbone(torch.randn(2, 3, 64, 64))[-1]).sum()
-    build_optim_wrapper(net, cfg.optim_wrapper).update_params(loss)
-    changed = {name for name, value in net.named_parameters()
-               if not torch.equal(value, before[name])}
-    assert changed and all('.step.' in name for name in changed)
-    assert {name.split('.step.')[0] for name in changed} == {
-        name.split('.step.')[0] for name in before if '.step.' in name}

@@ -3,6 +3,7 @@ import pickle
 import cv2
 import numpy as np
 import pytest
+from resume_run import assert_same
 
 EACH = 2
 
@@ -55,12 +56,7 @@ def pickle_images(root, base):
 def assert_equal(found, expected):
     assert len(found) == len(expected) > 0
     assert found.metainfo == expected.metainfo
-    for got, wanted in zip(found, expected):
-        assert got.keys() == wanted.keys()
-        assert np.array_equal(got['img'], wanted['img'])
-        assert got['img'].dtype == wanted['img'].dtype
-        assert got['gt_label'] == wanted['gt_label']
-        assert type(got['gt_label']) is type(wanted['gt_label'])
+    assert_same([*found], [*expected])
 
 
 @pytest.mark.core

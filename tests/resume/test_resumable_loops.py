@@ -254,10 +254,6 @@ def take(runner):
     next(runner.train_loop.dataloader_iterator)
 
 
-def validate(runner, *_, **__):
-    runner.val_loop.run()
-
-
 def average(runner):
     """As SWA computes the averages of BatchNorm."""
     for batch in runner.train_dataloader:
@@ -266,12 +262,10 @@ def average(runner):
 
 @pytest.mark.parametrize('kind, where, act, stop, at', [
     (FINITE, 'before_train', take, 'after_train_iter', 15),
-    (dict(checkpoint=dict(by_epoch=True)), 'after_train_epoch', validate,
-     'before_val', 4),
     (FINITE, 'before_val_epoch', average, 'after_val_iter', 8)])
 def test_what_a_hook_does_is_the_same_after_a_resume(
         tmp_path, kind, where, act, stop, at):
-    """A batch is not taken again, a due validation or order not lost.
+    """A batch is not taken again, the order not lost.
 
     Nor the seed that was drawn, though the hook comes first.
     """

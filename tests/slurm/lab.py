@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from waiting import until
 
 #: Fast enough for tests: a requeued job starts after some 10 s, not 150.
 CONFIG = '''
@@ -85,8 +86,7 @@ class Lab:
             self.run('slurmctld')
             for node in ('n0', 'n1'):
                 self.run('slurmd', '-N', node)
-            self.wait(lambda: self.run('sinfo', '-ho', '%D %t') == '2 idle',
-                      30)
+            until(lambda: self.run('sinfo', '-ho', '%D %t') == '2 idle', 30)
         except BaseException:
             self.__exit__()
             raise
@@ -120,16 +120,6 @@ class Lab:
         shown = self.run('scontrol', 'show', 'job', '-o', job)
         return dict(part.split('=', 1) for part in shown.split()
                     if '=' in part)[name]
-
-    def wait(self, condition, seconds):
-        """Until a condition holds; TimeoutError if it does not."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if condition():
-                return
-            time.sleep(.2)
-        raise TimeoutError('\n'.join(
-            path.read_text()[-1500:] for path in self.base.glob('*.log')))
 
 
 def free_ports(number):

@@ -15,6 +15,7 @@ from jobs import (
     submit,
     train_in_forks,
 )
+from waiting import until
 
 # One lab, and so one worker of pytest-xdist.
 pytestmark = pytest.mark.xdist_group('slurm')
@@ -36,15 +37,15 @@ def whole(lab, tmp_path_factory):
 
 
 def finished(lab, job):
-    lab.wait(lambda: lab.field(job, 'JobState') not in (
-        'RUNNING', 'PENDING', 'COMPLETING', 'CONFIGURING'), 300)
+    until(lambda: lab.field(job, 'JobState') not in (
+        'RUNNING', 'PENDING', 'COMPLETING', 'CONFIGURING'), 300, .2)
     return lab.field(job, 'JobState')
 
 
 @pytest.mark.long
 def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
     job = submit(lab, tmp_path, *options(**SLOW))
-    lab.wait(lambda: iteration(tmp_path) >= 10, 240)
+    until(lambda: iteration(tmp_path) >= 10, 240)
     lab.run('scancel', job)
     assert finished(lab, job) == 'CANCELLED'
     assert re.search(f'Slurm job {job} is (CANCELLED|COMPLETING): not '
@@ -59,10 +60,10 @@ def test_two_nodes_preempted_at_the_time_limit(lab, tmp_path, whole):
     slower = {**SLOW, 'default_hooks.slow.seconds': .9,
               'default_hooks.slow.first': True}
     job = submit(lab, tmp_path, *options(**slower), sbatch=['--time=9'])
-    lab.wait(lambda: iteration(tmp_path) >= 5, 240)
+    until(lambda: iteration(tmp_path) >= 5, 240)
     minutes = int(lab.field(job, 'RunTime').split(':')[1])
     limit(lab, job, minutes + 2)
-    lab.wait(lambda: lab.field(job, 'Restarts') == '1', 240)
+    until(lambda: lab.field(job, 'Restarts') == '1', 240, .2)
     limit(lab, job, 9)
     assert finished(lab, job) == 'COMPLETED'
     log = log_of(tmp_path)
