@@ -1,14 +1,16 @@
 import copy
+import json
 
 import pytest
 import torch
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from ranks import results_of_ranks
+from resume_run import warnings_of
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 from torchvision.models.resnet import BasicBlock, ResNet
-from toy_run import DDP, VALIDATION, hook_count, scalars, toy_runner
+from toy_run import DDP, VALIDATION, hook_count, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.stiffness import DEFINITIONS
@@ -27,6 +29,16 @@ def runner_of(folder, hooks, iterations=8, backbone=None, **settings):
     """A training that validates."""
     return toy_runner(folder, copy.deepcopy([*hooks]), iterations, backbone,
                       **{**copy.deepcopy(VALIDATION), **settings})
+
+
+def hook_of(runner, name='stiffness'):
+    return next(h for h in runner.hooks
+                if isinstance(h, TNSHook) and h.name == name)
+
+
+def scalars(work_dir, name='stiffness'):
+    path, = work_dir.glob(f'*/vis_data/{name}.json')
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.mark.core
@@ -69,18 +81,42 @@ class Plain(BaseModel):
                 'predict': (x, labels)}.get(mode)
 
 
-def test_batches_of_a_plain_loader(tmp_path):
+def plain_runner(folder, collate=None, **kwargs):
     data = TensorDataset(torch.randn(4, 3, 16, 16), torch.tensor([0, 1] * 2))
-    loader = DataLoader(data, 2)
-    Runner(
-        Plain(), tmp_path, loader, loader, train_cfg=dict(
+    loader = DataLoader(data, 2, collate_fn=collate)
+    return Runner(
+        Plain(), folder, loader, loader, train_cfg=dict(
             by_epoch=False, max_iters=2, val_interval=2), val_cfg=dict(),
         val_evaluator=dict(type='TNSMetric'), optim_wrapper=dict(
             optimizer=dict(type='SGD', lr=.01)), custom_hooks=[
-                dict(type='TNSHook', interval=1, probe=dict()),
-                dict(type='TNSMetricHook')]).train()
+                dict(type='TNSHook', interval=1, probe=dict(**kwargs)),
+                dict(type='TNSMetricHook')])
+
+
+@pytest.mark.parametrize('collate', [
+    None, lambda rows: dict(zip(('images', 'labels'), default_collate(rows)))],
+    ids=['list', 'dict'])
+def test_batches_of_a_plain_loader(tmp_path, collate):
+    plain_runner(tmp_path, collate).train()
     assert [row['step'] for row in scalars(tmp_path)] == [1, 2]
     assert 'stiffness_eval/tns' in scalars(tmp_path, 'scalars')[-1]
+
+
+def test_a_probe_that_the_model_does_not_take(tmp_path):
+    images = DataLoader(torch.randn(2, 3, 32, 32), collate_fn=lambda rows: [
+        torch.stack(rows)])
+    with pytest.raises(ValueError, match=(
+            r'^custom_hooks\.TNSHook\.probe: .*TypeError.*labels')):
+        plain_runner(tmp_path, dataloader=images).train()
+
+
+def test_a_backbone_that_was_not_called_is_logged_as_a_warning(tmp_path):
+    runner, hook = toy_runner(tmp_path, [], 1), TNSHook(interval=1)
+    said = warnings_of(runner)
+    runner.train_loop.dataloader = None
+    hook.before_train_iter(runner, 0)
+    hook.after_train_iter(runner, 0)
+    assert 'was not called' in said[0]
 
 
 def test_hooks_left_by_an_exception_go_at_the_next_iteration(tmp_path):
@@ -107,6 +143,14 @@ def test_it_fails_before_training(tmp_path, hooks, match, settings):
         runner.train()
     assert runner.iter == 0
     assert hook_count(runner.model) == 0
+
+
+def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
+    runner = runner_of(tmp_path, HOOKS.values())
+    runner.cfg.compile = True
+    hook_of(runner, 'probe').before_train(runner)
+    with pytest.raises(ValueError, match='compile=False'):
+        hook_of(runner).before_train(runner)
 
 
 @pytest.mark.core

@@ -1,10 +1,11 @@
 import functools
+from collections import Counter
 from itertools import islice
 
 import pytest
 import torch
 from mmengine.hooks import Hook
-from mmengine.registry import DATA_SAMPLERS
+from mmengine.registry import DATA_SAMPLERS, HOOKS
 from resume_run import (
     SIZE,
     AugmentedDataset,
@@ -19,9 +20,11 @@ from resume_run import (
 )
 from torch.utils import data as torch_data
 from torch.utils.data import (
+    BatchSampler,
     ChainDataset,
     DataLoader,
     Dataset,
+    get_worker_info,
 )
 
 from stepnet_mm.resume import resumable_loader as module
@@ -130,6 +133,21 @@ def test_the_rank_is_part_of_a_samples_place(monkeypatch):
     assert [*batches] == [[(4, (6, 2, 1, 7, 0)), (5, (6, 2, 1, 7, 1))]]
 
 
+def test_to_skip_batches_is_cheap_and_gives_the_same(monkeypatch):
+    """A resume far in would take a minute to seed for each."""
+    batch_sampler = BatchSampler(RandomSampler(range(40), 0), 4, True)
+    every = NumberedBatches(batch_sampler, seed=1)
+    every.endless = True
+    expected = [*islice(every, 1000)]
+    seeded, seed = [], random_state.seed_generators
+    monkeypatch.setattr(random_state, 'seed_generators', lambda *entropy: (
+        seeded.append(entropy), seed(*entropy)))
+    later = NumberedBatches(batch_sampler, seed=1)
+    later.start, later.endless = 990, True
+    assert [*islice(later, 10)] == expected[990:]
+    assert seeded == [(1, 0)]
+
+
 @pytest.mark.core
 def test_a_loader_draws_nothing_from_the_training():
     """A hook finds in it what it finds in mmengine's."""
@@ -141,6 +159,27 @@ def test_a_loader_draws_nothing_from_the_training():
     assert torch.equal(torch.get_rng_state(), before)
     for name in ('dataset', 'sampler', 'batch_sampler', 'drop_last'):
         assert getattr(loader, name) is getattr(stock, name)
+
+
+class Opened(Dataset):
+    """What a worker has opened, as h5py needs it."""
+    file = None
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return f'{self.file} {type(get_worker_info().dataset).__name__}'
+
+
+def open_file(number):
+    get_worker_info().dataset.file = number
+
+
+@pytest.mark.core
+def test_a_worker_finds_the_dataset():
+    loader = DataLoader(Opened(), num_workers=1, worker_init_fn=open_file)
+    assert [*ResumableLoader.of(loader, 0)] == [['0 Opened']] * 2
 
 
 @pytest.mark.parametrize('by_epoch, left', [
@@ -230,28 +269,90 @@ def test_two_ranks_go_on_as_one(tmp_path):
     assert runner.iter == 33
 
 
-def test_a_hook_may_set_the_loader(tmp_path):
+def test_a_hook_may_replace_the_loader_and_its_batches(tmp_path):
+    runner = resume_runner(tmp_path, **EPOCHS)
+    hook, batches = Hook(), Counter()
+
+    def replace(runner):
+        loader = runner.train_dataloader
+        if runner.epoch == 1:
+            runner.train_loop.dataloader = DataLoader(
+                loader.dataset, batch_size=5, collate_fn=loader.collate_fn)
+        if runner.epoch == 2:
+            vars(loader)['batch_sampler'] = BatchSampler(
+                range(SIZE), 2, drop_last=False)
+
+    hook.before_train_epoch = replace
+    hook.after_train_iter = lambda runner, *_, **__: batches.update(
+        [runner.epoch])
+    runner.register_hook(hook)
+    runner.train()
+    assert batches == {0: 11, 1: 7, 2: 16}
+
+
+class Prefetcher:
+    """An object around a loader, which is none itself."""
+
+    def __init__(self, loader):
+        self.loader, self.dataset = loader, loader.dataset
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        return iter(self.loader)
+
+
+@HOOKS.register_module()
+class LoaderHook(Hook):
+    """Sets another loader."""
+
+    def __init__(self, prefetch=True, batch_size=None):
+        self.prefetch, self.batch_size = prefetch, batch_size
+
+    def before_train(self, runner):
+        loop = runner.train_loop
+        if self.batch_size:
+            loop.dataloader = DataLoader(
+                loop.dataloader.dataset, self.batch_size,
+                collate_fn=loop.dataloader.collate_fn)
+        if self.prefetch:
+            loop.dataloader = Prefetcher(loop.dataloader)
+
+
+@pytest.mark.parametrize('stop, hook', [
+    (14, {}), (8, dict(prefetch=False, batch_size=6))])
+def test_a_hook_may_set_the_loader(tmp_path, stop, hook):
     """And the place in the data is not lost."""
-    def set_loader(runner):
-        loader = runner.train_loop.dataloader
-        runner.train_loop.dataloader = DataLoader(
-            loader.dataset, 6, collate_fn=loader.collate_fn)
+    settings = dict(hooks=[dict(type='LoaderHook', **hook)])
+    whole = final_state(train(tmp_path / 'whole', **settings))
+    train(tmp_path, stop, **settings)
+    assert_same(whole, final_state(train(tmp_path, resume=True, **settings)))
 
-    def runner(folder, **kwargs):
-        runner, hook = resume_runner(folder, **kwargs), Hook()
-        hook.before_train = set_loader
-        runner.register_hook(hook)
-        return runner
 
-    (whole := runner(tmp_path / 'whole')).train()
-    with pytest.raises(Stopped):
-        runner(tmp_path, hooks=[dict(type='StopHook', at=8)]).train()
-    (ending := runner(tmp_path, resume=True)).train()
-    assert_same(final_state(whole), final_state(ending))
+def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):
+    hook, batches = Hook(), []
+
+    def wrap(runner):
+        runner.train_loop.dataloader_iterator = (
+            batches.append(batch) or batch
+            for batch in runner.train_loop.dataloader_iterator)
+
+    hook.before_train = wrap
+    train(tmp_path, 15, interval=4, **ITERATIONS)
+    runner = resume_runner(tmp_path, resume=True, **ITERATIONS)
+    runner.register_hook(hook)
+    runner.train()
+    assert_same(whole(**ITERATIONS), final_state(runner))
+    assert len(batches) == 21
 
 
 def take(runner):
     next(runner.train_loop.dataloader_iterator)
+
+
+def validate(runner, *_, **__):
+    runner.val_loop.run()
 
 
 def average(runner):
@@ -262,10 +363,12 @@ def average(runner):
 
 @pytest.mark.parametrize('kind, where, act, stop, at', [
     (FINITE, 'before_train', take, 'after_train_iter', 15),
+    (dict(checkpoint=dict(by_epoch=True)), 'after_train_epoch', validate,
+     'before_val', 4),
     (FINITE, 'before_val_epoch', average, 'after_val_iter', 8)])
 def test_what_a_hook_does_is_the_same_after_a_resume(
         tmp_path, kind, where, act, stop, at):
-    """A batch is not taken again, the order not lost.
+    """A batch is not taken again, a due validation or order not lost.
 
     Nor the seed that was drawn, though the hook comes first.
     """
@@ -288,8 +391,23 @@ def test_what_a_hook_does_is_the_same_after_a_resume(
     assert_same(final_state(whole), final_state(ending))
 
 
+def test_a_hook_may_pass_over_the_data(tmp_path, whole):
+    """Once, though the training never ends, and the batches go on."""
+    hook, passes = Hook(), []
+    hook.after_train_iter = lambda runner, *_, **__: (
+        runner.iter == 20 and passes.append(len([*runner.train_dataloader])))
+    runner = resume_runner(tmp_path, workers=1, **FINITE)
+    runner.register_hook(hook)
+    runner.train()
+    assert passes == [11]
+    assert runner.train_loop.dataloader_iterator._epoch == 2
+    assert_same(whole(**FINITE), final_state(runner))
+
+
 @pytest.mark.parametrize('kind, where, name, value, times', [
     (EPOCHS, 'after_train_epoch', '_max_epochs', 1, [1]),
+    (EPOCHS, 'after_train_epoch', 'val_begin', 3, [3]),
+    (ITERATIONS, 'after_train_iter', '_max_iters', 11, [8, 11]),
     (ITERATIONS, 'before_train_iter', 'dynamic_intervals', [20], [20, 33])])
 def test_a_hook_may_change_when_a_validation_comes(
         tmp_path, kind, where, name, value, times):
@@ -302,6 +420,16 @@ def test_a_hook_may_change_when_a_validation_comes(
     runner.register_hook(hook)
     runner.train()
     assert came == times
+
+
+def test_a_validation_by_a_hook_is_one_more(tmp_path):
+    hook, came = Hook(), []
+    hook.after_train_epoch = lambda runner: runner.val_loop.run()
+    hook.before_val = lambda runner: came.append(runner.epoch)
+    runner = resume_runner(tmp_path, **EPOCHS)
+    runner.register_hook(hook)
+    runner.train()
+    assert came == [0, 1, 1, 2, 2, 3]
 
 
 class BatchDataset(Dataset):
@@ -323,3 +451,10 @@ def test_a_dataset_may_give_whole_batches(workers):
     loader.numbered.start = 4
     assert torch.cat([*loader]).equal(whole[12:])
     assert whole.floor().equal(torch.arange(SIZE).float())
+
+
+def test_a_loader_that_begins_anew_is_said(tmp_path):
+    settings = dict(hooks=[dict(type='LoaderHook', batch_size=6)])
+    train(tmp_path, 8, **settings)
+    logged, _ = resumed(tmp_path, **settings)
+    assert any('goes on at its first batch' in line for line in logged)
