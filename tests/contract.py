@@ -166,8 +166,7 @@ def options() -> Iterator[str]:
     """The options of all tools, and the variables of the shell scripts."""
     yield from parsed('python -m stepnet_mm.doctor',
                       parser_of(doctor.main, []))
-    paths = [path for folder in ('', 'analysis', 'theory', 'benchmarks',
-                                 'studies')
+    paths = [path for folder in ('', 'analysis', 'benchmarks', 'studies')
              for path in sorted((ROOT / 'tools' / folder).glob('*.py'))]
     for path in paths:
         text = path.read_text()

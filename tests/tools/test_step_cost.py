@@ -26,12 +26,6 @@ def test_rows_of_every_network(tool, tmp_path):
     assert all(float(r['saved_mb']) > 1 for r in rows[:2])
 
 
-@pytest.mark.long
-def test_what_recording_costs(printed):
-    assert printed('benchmarks/recording', '--batch-size', 2, '--edge', 32,
-                   '--rounds', 1).count('recorded (') == 2
-
-
 def test_saved_bytes_by_hand():
     layer = torch.nn.Linear(8, 4)
     x = torch.randn(16, 8)
