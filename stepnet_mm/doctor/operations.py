@@ -21,7 +21,7 @@ from torch import Tensor, distributed, multiprocessing, nn
 
 from ..ops import residual_tail
 from ..ops.tail_kernels import HAS_TRITON, check_kernels, formats_on
-from ..profiling import Contestant, interleave, median_ratio
+from ..profiling import TimedNetwork, interleave, median_ratio
 from ..steps import build_step
 from ..steps.base import step_types
 from ..utils.precision import float32_or_wider
@@ -128,7 +128,7 @@ def cost(device: str) -> Iterator[dict]:
         images, layout = random(128, 3, 224, 224), torch.channels_last
         dtype = dtypes(device)[1]
     images = images.to(device, memory_format=layout)
-    networks = {name: Contestant(build_backbone(device, layout, **settings),
+    networks = {name: TimedNetwork(build_backbone(device, layout, **settings),
                                  images, dtype=dtype)
                 for name, settings in NETWORKS.items()}
     times = interleave({name: network.seconds

@@ -5,5 +5,5 @@ May import: config, launch.
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(__name__, dict(networks=[
-    'Contestant', 'Forward', 'count_saved', 'image_size', 'interleave',
+    'Forward', 'TimedNetwork', 'count_saved', 'image_size', 'interleave',
     'median_ratio', 'prepare', 'summed']))

@@ -87,7 +87,7 @@ def prepare(cfg: Config, size: tuple[int, int], batch_size: int,
     return Forward(model, packed['data_samples']), packed['inputs']
 
 
-class Contestant:
+class TimedNetwork:
     """A network that runs on images, to be timed in turn with others.
 
     Args:

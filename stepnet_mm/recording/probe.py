@@ -29,7 +29,7 @@ class Probe:
         num_samples (int): of all ranks together; all of a smaller dataset.
     """
 
-    def __init__(self, loader: DataLoader, num_samples: int = 512):
+    def __init__(self, loader: DataLoader, num_samples: int):
         size = len(cast(Sized, loader.dataset))
         self.indices = spread_indices(size, num_samples)
         rank, world = dist.get_rank(), dist.get_world_size()

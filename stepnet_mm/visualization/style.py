@@ -5,7 +5,6 @@ nowhere, so that no figure stays open.
 """
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,11 @@ PAPER, INK, MUTED = [
 COLORS = SHEET['axes.prop_cycle'].by_key()['color']
 #: One colour for each method, in every figure.
 METHODS = dict(zip(('plain', 'se', 'stepnet', 'cbam', 'constant', 'srm', 'eca',
-                    'iebn'), (MUTED, *COLORS)))
+                    'iebn'), (MUTED, *COLORS)),
+               last_gamma='#882255', sem='#44AA99', fca='#332288')
 #: The widest figure, in inches.
 WIDTH = 8.75
 STYLES = ('-', '--', ':', '-.')
-MARKERS = ('o', 's', '^', 'D', 'v', 'P', '*', 'X')
 #: The start of matplotlib's own tick labels with powers.
 TICK = r'$\mathdefault{'
 #: The key of the time of writing in a file's metadata, by suffix.
@@ -53,20 +52,10 @@ def look(index: int) -> dict[str, Any]:
 
 
 def looks(names: list[str]) -> list[dict[str, Any]]:
-    """Colour and line style of each; that of methods, if all are."""
-    return _with_colors(names, look)
-
-
-def marks(names: list[str]) -> list[dict[str, Any]]:
-    """Colour and marker, likewise; 56 of them differ."""
-    return _with_colors(names, lambda index: dict(
-        color=color(index), marker=MARKERS[index % len(MARKERS)]))
-
-
-def _with_colors(names: list[str], style: Callable) -> list[dict[str, Any]]:
+    """Colour and line style of each; the colours of methods, if all are."""
     own = [METHODS.get(re.sub(r'_seed\d+$', '', name.lower()))
            for name in names]
-    return [dict(style(i), **(dict(color=known) if all(own) else {}))
+    return [dict(look(i), **(dict(color=known) if all(own) else {}))
             for i, known in enumerate(own)]
 
 

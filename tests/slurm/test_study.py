@@ -8,10 +8,10 @@ import pytest
 import torch
 from drawn_cifar import draw_cifar
 from jobs import ROOT
+from outcome import record_of
+from records import read_records
 from resume_run import assert_same
-from study_file import read_study, runs_of
-from study_outcome import record_of
-from study_records import read_records
+from study import read_study, runs_of
 from waiting import until
 
 pytestmark = pytest.mark.xdist_group('slurm')

@@ -3,8 +3,8 @@ import shutil
 from pathlib import Path
 
 import torch
-from study_file import read_study
-from study_records import StudyRecord
+from records import StudyRecord
+from study import read_study
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import by_path
 import pytest
 from made_study import make_study, make_tools, starts_of
-from study_file import runs_of
-from study_records import read_records
+from records import read_records
+from study import runs_of
 from waiting import until
 
 

@@ -8,14 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import report as tool
-import study_figures
+from figures import (
+    accuracy_figure,
+    curves_figure,
+    gains_figure,
+    steps_figure,
+    write_figures,
+)
+from intervals import dunnett, pooled_sd, rank_correlations, spread, welch
 from made_study import diverged_run, made_run, made_steps
 from method_colors import label, method_styles
+from records import append_record
 from scipy import stats
-from study_file import Study, read_study
-from study_records import append_record
-from study_statistics import dunnett, kendall, pooled_sd, spread, welch
-from study_tables import STEP, Report
+from study import Study, read_study
+from tables import STEP, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 #: In which stepnet alone is far above.
@@ -118,7 +124,7 @@ def test_what_each_network_gains():
     alone = Report(report.studies, [r for r in report.records if not r.seed])
     assert cells(alone.gains())['a']['stepnet minus constant'
                                      ] == '+3.00 (one run)'
-    axes, = study_figures.gains_figure(report).axes
+    axes, = gains_figure(report).axes
     assert axes.lines[4].get_xdata().tolist() == [1.5, 2.5, 3.5, 4.5] * 2
 
 
@@ -180,14 +186,25 @@ def test_between_methods_and_within_them_may_be_of_opposite_sign():
     records = [made_run(f'm{i}', s, 90. - 10 * i + s, tns=1. + i + .1 * s)
                for i in range(5) for s in range(3)]
     frame = report_of(records, **{f'm{i}': {} for i in range(5)}).frame
-    found = kendall(frame, 'mean TNS, residual')
-    assert found['over method means'] == '−1.00 [−1.00, −1.00]'
-    assert found['within methods, over runs'] == '+1.00'
+    found = rank_correlations(frame, 'mean TNS, residual')
+    assert found['τ over method means'] == '−1.00 [−1.00, −1.00]'
+    assert found['ρ over method means'] == '−1.00'
+    assert found['τ within methods, over runs'] == '+1.00'
     wanted = stats.kendalltau(frame['mean TNS, residual'], frame['last'])[0]
-    assert numbers(found['over all runs'])[0] == pytest.approx(wanted,
+    assert numbers(found['τ over all runs'])[0] == pytest.approx(wanted,
                                                                abs=.006)
-    assert {*kendall(frame[:2], 'mean TNS, residual').values()} == {
+    assert {*rank_correlations(frame[:2], 'mean TNS, residual').values()} == {
         'none: needs 3 that differ'}
+
+
+def test_scipy_on_every_resample_gives_the_interval_of_tau():
+    x, y = np.random.default_rng(5).random((2, 12))
+    found = rank_correlations(pd.DataFrame(dict(
+        method=[*'abcdefghijkl'], tns=x, last=y)), 'tns')
+    draws = np.random.default_rng(0).integers(12, size=(999, 12))
+    values = [stats.kendalltau(x[i], y[i]).statistic for i in draws]
+    assert numbers(found['τ over method means'])[1:] == pytest.approx(
+        [*np.percentile(values, [2.5, 97.5])], abs=.006)
 
 
 @pytest.mark.parametrize('records', [
@@ -198,9 +215,9 @@ def test_between_methods_and_within_them_may_be_of_opposite_sign():
         blocks=[dict(stage=1, nsi=None, step=None)])))]])
 def test_odd_records_have_a_page_and_figures(tmp_path, records):
     report = report_of(records, plain={}, se={})
-    figures = study_figures.write_figures(report, tmp_path / 'page')
-    assert '## Results' in tool.page_of(report, figures=figures)
-    assert any('dot for each run' in caption for caption in figures) == any(
+    links = write_figures(report, tmp_path / 'page')
+    assert '## Results' in tool.page_of(report, figures=links)
+    assert any('dot for each run' in caption for caption in links) == any(
         r.last is not None for r in records)
 
 
@@ -209,14 +226,14 @@ def test_accuracy_by_method_epoch_and_mean_step():
         *POOLED, *(made_run('a_b', s, 40., step=.5) for s in range(2)),
         made_run('eca', 0, step=.5, steps=made_steps(mean=.4))],
         stepnet={}, a_b=dict(pooled=False), eca={}, plain={}, se={})
-    upper, lower = study_figures.accuracy_figure(report).axes
+    upper, lower = accuracy_figure(report).axes
     assert [[t.get_text() for t in axes.get_yticklabels()]
             for axes in (upper, lower)] == [
                 ['ECA', 'plain', 'SE', 'StepNet'], ['a b']]
     dots, mean = upper.lines[2:4]
     assert dots.get_xdata().tolist() == [50, 51, 52, 53]
     assert mean.get_xdata().tolist() == [51.5]
-    axes, = study_figures.curves_figure(report).axes
+    axes, = curves_figure(report).axes
     assert {line.get_label(): line.get_xydata()[-1].tolist()
             for line in axes.lines} == {
                 'a b': [4, -11.5], 'ECA': [4, -1.5], 'plain': [4, 0],
@@ -225,7 +242,7 @@ def test_accuracy_by_method_epoch_and_mean_step():
     assert report.runs[STEP].mean().dropna().to_dict() == dict(
         a_b=.375, eca=.4, plain=1.)
     report = report_of(report.records, a_b={}, eca={}, plain={})
-    axes, = study_figures.steps_figure(report).axes
+    axes, = steps_figure(report).axes
     assert [line.get_label() for line in axes.lines] == [
         'a b', 'ECA', 'plain']
 

@@ -3,10 +3,9 @@ import functools
 from pathlib import Path
 
 import pytest
-from config_digests import config_digest
 from made_study import make_study
-from study_file import read_study, runs_of
-from study_records import planned
+from records import planned
+from study import config_digest, read_study, runs_of
 
 from stepnet_mm.config import read_config
 

@@ -39,7 +39,7 @@ def tool(monkeypatch, request, forget_runs):
 
 @pytest.fixture
 def printed(tool, capsys):
-    """printed('analysis/plot', 'runs', folder): what that tool prints."""
+    """printed('analysis/plot', 'training', folder): what that tool prints."""
 
     def printed(*arguments):
         capsys.readouterr()
@@ -74,6 +74,31 @@ def write_record(tmp_path):
         return path
 
     return write
+
+
+OBJECT = '''<object><name>{}</name><difficult>{}</difficult><bndbox>
+<xmin>{}</xmin><ymin>{}</ymin><xmax>{}</xmax><ymax>{}</ymax></bndbox></object>
+'''
+
+
+@pytest.fixture
+def voc(tmp_path):
+    """Files in Pascal VOC's form: b, with three objects, is named before a."""
+    root = tmp_path / 'voc'
+    for folder in ('Annotations', 'JPEGImages', 'ImageSets/Main'):
+        (root / folder).mkdir(parents=True)
+    for name, found in dict(a=[], b=[
+            ('dog', 0, 5, 6, 15, 26), ('cat', 1, 1, 1, 3, 2),
+            ('cat', 0, 4, 4, 4, 9)]).items():
+        cv2.imwrite(str(root / f'JPEGImages/{name}.jpg'),
+                    np.zeros((40, 40, 3), 'uint8'))
+        (root / f'Annotations/{name}.xml').write_text(
+            '<annotation><size><width>40</width><height>40</height></size>'
+            + ''.join(OBJECT.format(*each) for each in found)
+            + '</annotation>')
+    for split, names in dict(train='b\na\n', val='b\n').items():
+        (root / f'ImageSets/Main/{split}.txt').write_text(names)
+    return root
 
 
 @pytest.fixture

@@ -9,16 +9,14 @@ from stepnet_mm.config import read_config
 from stepnet_mm.config.reading import find_config
 from stepnet_mm.launch.entry import build_model
 
-CLASSIFIER = '''
-_base_ = 'mmpretrain::resnet/resnet50_8xb32_in1k.py'
-custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
-model = dict(
-    backbone=dict(type='StepResNet', depth=34, base_channels=8,
-                  stem_channels=8),
-    head=dict(num_classes=2, in_channels=64, topk=(1, )))
-'''
-SEGMENTOR = '''
-_base_ = {!r}
+
+@pytest.fixture
+def segmentor(tmp_path):
+    pytest.importorskip('mmseg')
+    base = find_config('mmseg::fcn/fcn_r50-d8_4xb2-40k_cityscapes-512x1024.py')
+    path = tmp_path / 'segmentor.py'
+    path.write_text(f'''
+_base_ = {str(base)!r}
 custom_imports = dict(imports='stepnet_mm', allow_failed_imports=False)
 model = dict(
     pretrained=None,
@@ -26,29 +24,15 @@ model = dict(
                   stem_channels=8),
     decode_head=dict(in_channels=64, channels=8, num_classes=3),
     auxiliary_head=dict(in_channels=32, channels=8, num_classes=3))
-'''
-DETECTOR = '''
-_base_ = {!r}
-model = dict(backbone=dict(base_channels=8, stem_channels=8),
-             neck=dict(in_channels=[8, 16, 32, 64]))
-'''
+''')
+    return path
 
 
-def text_of(library, root):
-    if library == 'mmpretrain':
-        return CLASSIFIER
-    if library == 'mmseg':
-        return SEGMENTOR.format(str(find_config(
-            'mmseg::fcn/fcn_r50-d8_4xb2-40k_cityscapes-512x1024.py')))
-    return DETECTOR.format(
-        str(root / 'configs/faster_rcnn_r34_stepnet_mini_coco.py'))
-
-
-@pytest.mark.parametrize('library', ['mmdet', 'mmpretrain', 'mmseg'])
-def test_a_picture_with_its_steps(library, printed, request, tmp_path):
+@pytest.mark.parametrize('made, library', dict(
+    detector='mmdet', classifier='mmpretrain', segmentor='mmseg').items())
+def test_a_picture_with_its_steps(made, library, printed, request, tmp_path):
     pytest.importorskip(library)
-    config = tmp_path / 'config.py'
-    config.write_text(text_of(library, request.config.rootpath))
+    config = request.getfixturevalue(made)
     with undrawn():
         model = build_model(read_config(str(config)), start=False)
     checkpoint = tmp_path / 'weights.pth'
@@ -56,10 +40,10 @@ def test_a_picture_with_its_steps(library, printed, request, tmp_path):
         dataset_meta=dict(classes=('cat', 'a dog', 'tree'),
                           palette=[[9, 9, 9]] * 3))), checkpoint)
     (tmp_path / 'in').mkdir()
-    for name in 'a b.png', 'c.png', 'notes.txt':
-        cv2.imwrite(str(tmp_path / 'in' / name.replace('txt', 'png')),
+    for name in 'a b.png', 'c.png':
+        cv2.imwrite(str(tmp_path / 'in' / name),
                     np.full((64, 64, 3), 90, 'uint8'))
-    (tmp_path / 'in/notes.png').rename(tmp_path / 'in/notes.txt')
+    (tmp_path / 'in/notes.txt').touch()
     out = printed('predict', config, checkpoint, tmp_path / 'in', '--out',
                   tmp_path / 'out', '--steps', '--device', 'cpu')
     drawn = [path for path in tmp_path.glob('out/**/*.png')

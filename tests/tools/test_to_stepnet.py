@@ -172,24 +172,6 @@ def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
     assert base.read_text() == PLAIN
 
 
-def write_voc(root):
-    """A folder with two images of a dog, one of a cat."""
-    for folder in ('Annotations', 'JPEGImages', 'ImageSets/Main'):
-        (root / folder).mkdir(parents=True)
-    for name, kinds in dict(a=['dog', 'dog'], b=['cat', 'dog']).items():
-        cv2.imwrite(str(root / f'JPEGImages/{name}.jpg'),
-                    np.zeros((40, 40, 3), 'uint8'))
-        objects = ''.join(
-            f'<object><name>{kind}</name><bndbox><xmin>1</xmin><ymin>1</ymin>'
-            '<xmax>35</xmax><ymax>35</ymax></bndbox></object>'
-            for kind in kinds)
-        (root / f'Annotations/{name}.xml').write_text(
-            f'<annotation>{objects}</annotation>')
-    for split, name in dict(train='a', val='b').items():
-        (root / f'ImageSets/Main/{split}.txt').write_text(f'{name}\n')
-    return root
-
-
 def write_folders(root, *splits):
     for split in splits or ('', ):
         for name, count in dict(cat=4, dog=7).items():
@@ -214,14 +196,13 @@ DETECTOR = 'mmdet::cascade_rcnn/cascade-rcnn_r50_fpn_1x_coco.py'
 CLASSIFIER = 'mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py'
 
 
-def test_own_coco_and_voc_files(write, tmp_path):
+def test_own_coco_and_voc_files(write, voc, tmp_path):
     pytest.importorskip('mmdet')
     coco = tmp_path / '我的 shapes'
     make_mini_coco(coco, train=9, val=5, size=64)
     for folder, kind, classes, counts in (
             (coco, 'CocoMetric', ('circle', 'square', 'triangle'), [8, 5]),
-            (write_voc(tmp_path / 'voc'), 'VOCMetric', ('cat', 'dog'),
-             [1, 1])):
+            (voc, 'VOCMetric', ('cat', 'dog'), [1, 1])):
         cfg = own(write, folder, DETECTOR, scale=(60, 48))
         assert [head.num_classes for head in cfg.model.roi_head.bbox_head
                 ] == [len(classes)] * 3

@@ -6,8 +6,8 @@ import shutil
 import pytest
 import torch
 from mmengine.config import Config
+from outcome import trained_with
 from resume_run import assert_same
-from study_outcome import trained_with
 
 from stepnet_mm.launch.entry import make_parser
 from stepnet_mm.utils import provenance

@@ -1,10 +1,7 @@
 """What is read of a work dir, over its starts."""
 import json
-import os
 
-import pytest
-import torch
-from work_dirs import read_run, read_stiffness_curves
+from work_dirs import read_stiffness_curves
 
 
 def row(step, scale=1.):
@@ -51,17 +48,3 @@ def test_what_a_last_start_leaves_out_is_said(tmp_path, capsys):
     write(tmp_path, '20261130_000000', [row(1)])
     assert read_stiffness_curves(tmp_path) == dict(stiffness=[row(1)])
     assert 'up to step 1; what earlier ones' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('older', [
-    dict(date='2026-11-29', checkpoint='w/epoch_9.pth'),
-    dict(date='2026-11-28', checkpoint='w/epoch_20.pth'),
-    dict(date='2026-11-29', checkpoint='none'), {}])
-def test_the_newest_record_of_a_copied_run(tmp_path, write_record, older):
-    write(tmp_path, '1', [{'a/b': 3, 'step': 1}], 'scalars')
-    newer = dict(date='2026-11-29', checkpoint='w/epoch_12.pth')
-    for name, meta in dict(first=newer, last=older).items():
-        write_record(name, torch.rand(2, 2), blocks=['a', 'b'], stage=[1, 1],
-                     position=[1, 2], meta=meta)
-    os.utime(tmp_path / 'first.jsonl', (0, 0))
-    assert read_run(tmp_path, 'a/b')['source'] == 'first.jsonl'

@@ -2,12 +2,10 @@
 import itertools
 from unittest import mock
 
-import pandas as pd
 import pytest
 from made_records import make_attention_record, make_record, named
 from matplotlib.text import Text
 from paper_figures import step_figure, tns_figure
-from rank_correlation import plot_correlation
 
 from stepnet_mm.visualization import (
     as_image,
@@ -28,9 +26,6 @@ SEVERAL = [named(f'resnet164_{name}_cifar10', (5, 5, 5), seed=i)
 CURVE = [dict(step=100 * i, tns=.9 - .02 * i, tns_median=.8, tns_q95=1. + i,
               nsi_stage1_mean=1., nsi_stage1_max=1.4, nsi_stage2_mean=.8,
               nsi_stage2_max=2., nonfinite=0) for i in range(1, 20)]
-RUNS = pd.DataFrame([
-    dict(name=f'method_{i}_seed{s}', tns=i + .1 * s, metric=90. - i)
-    for i in range(17) for s in range(3)])
 
 
 def attention(name):
@@ -47,11 +42,10 @@ FIGURES = dict(
     proportion=lambda: proportion_figure(SEVERAL[:3]),
     step=lambda: step_figure(SEVERAL[2]),
     tns=lambda: tns_figure(SEVERAL),
-    correlation=lambda: plot_correlation(RUNS, 'accuracy/top1', 'TNS', 'runs'),
     maps=lambda: attention('maps'),
     range=lambda: attention('range'))
 #: Drawn in the short run: a curve, panels, notes beside lines, a table.
-SHORT = {'curve', 'step', 'tns', 'correlation'}
+SHORT = {'curve', 'step', 'tns'}
 
 
 def written(figure) -> list:

@@ -67,9 +67,8 @@ def test_methods_have_their_own_colours_where_all_are_known():
     known = style.looks(['SE', 'plain'])
     assert [own['color'] for own in known] == [
         style.METHODS['se'], style.METHODS['plain']]
-    for styles in (style.looks, style.marks):
-        first, second = styles(['plain', 'mine'])
-        assert [first['color'], second['color']] == style.COLORS[:2]
+    assert [own['color'] for own in style.looks(['plain', 'mine'])
+            ] == style.COLORS[:2]
 
 
 def test_an_unknown_suffix(tmp_path):

@@ -3,7 +3,6 @@
 
 plot.py stiffness RECORD...       NSI and TNS: Fig. 2, 3, 6, 8 to 10 (figures/)
 plot.py training WORK_DIR         what a TNSHook logged, by iteration (tns.png)
-plot.py runs WORK_DIR...          TNS against a metric, over runs (Fig. 7)
 plot.py report WORK_DIR           all of it on one page (report.html)
 
 python tools/analysis/plot.py stiffness --help says what each does. Records
@@ -33,7 +32,6 @@ from stepnet_mm.stiffness import (
 )
 from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import written_whole
-from stepnet_mm.visualization.stiffness_figures import TNS
 
 FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
                depth=visualization.depth_figure,
@@ -56,16 +54,6 @@ def parse_args():
     kind.add_argument('--degree', nargs=2, type=float, metavar=('M1', 'M2'),
                       help='print the shares of samples and blocks that are '
                       'stiff to it (§3.1)')
-    kind = add_kind('runs', draw_runs, dest='sources', nargs='+',
-                    metavar='WORK_DIR')
-    kind.add_argument('--metric', default='accuracy/top1',
-                      help='its key in scalars.json')
-    kind.add_argument('--statistic', default='tns', choices=[*TNS],
-                      help='of TNS over samples; default: tns, the mean')
-    kind.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
-                      'the records (default: residual if there is one)')
-    kind.add_argument('--figure', type=command_line.output_file,
-                      help='picture to write')
     kind = add_kind('training', draw_training, dest='work_dir')
     kind.add_argument('--out', type=command_line.output_file,
                       help='picture; default: WORK_DIR/tns.png')
@@ -185,20 +173,6 @@ def draw_training(args):
         print('  '.join(f'{row.get(k, math.nan):>15.4g}' for k in keys))
     out = visualization.save_figure(visualization.curve_figure(curve), out)
     print(f'TNS curve: {out}')
-
-
-def draw_runs(args):
-    """Rank correlation between TNS and performance over many runs (Fig. 7).
-
-    Of each work dir: the metric is that of mmengine's scalars.json, TNS that
-    of its newest stiffness record (*.jsonl) of one definition.
-
-    Prints Kendall's tau-b and Spearman's rho with two-sided p-values and 95 %
-    percentile bootstrap intervals over runs. Runs named <method>_seedN are no
-    independent draws, so the correlation of the methods' means is printed too.
-    """
-    from rank_correlation import draw_runs  # by pandas and scipy, alone
-    draw_runs(args)
 
 
 def draw_report(args):

@@ -36,46 +36,6 @@ def of_one_definition(paths: Iterable[Path], wanted: str | None,
     return found[chosen]
 
 
-def read_run(work_dir: Path, metric: str, statistic: str = 'tns',
-             definition: str | None = None) -> dict:
-    """The last value of a run's metric in ``scalars.json``, and its TNS.
-
-    TNS, by a key of :func:`summarize_tns`, is that of the newest record
-    ``*.jsonl`` of one definition (:func:`of_one_definition`); of those of one
-    day that of the checkpoint that was trained longest.
-
-    Returns:
-        dict: ``name``, ``metric``, ``tns``; ``source``, the file of TNS; and
-        ``definition``, which must agree between runs.
-
-    Raises:
-        ValueError: if there is no such metric or no record.
-    """
-    lines = _logged(work_dir, 'scalars', metric)
-    if not lines:
-        raise ValueError(
-            f'{work_dir}: expected a number {metric!r} in a '
-            '<run>/vis_data/scalars.json, got none; name another --metric')
-    paths = of_one_definition(work_dir.glob('*.jsonl'), definition, work_dir)
-    *_, path = max((*_age(path), path) for path in paths)
-    record = read_stiffness_record(path)
-    meta = record.header.meta
-    kind = 'start' if meta.get('checkpoint') == 'none' else 'trained'
-    return dict(
-        name=work_dir.resolve().name, metric=lines[-1][metric],
-        tns=record.tns_summary()[statistic], source=path.name,
-        definition=f'{record.header.definition}, {kind} network, '
-        f'{meta.get("dataset", "unknown data")}')
-
-
-def _age(path: Path) -> tuple:
-    """What orders records; a copy may have lost the times of its files."""
-    meta = read_stiffness_record(path, partial=True).header.meta
-    trained = re.findall(r'\d+', Path(str(meta.get('checkpoint'))).stem)
-    return (str(meta.get('date', '')), int([0, *trained][-1]),
-            path.stat().st_mtime)
-
-
 def read_stiffness_curves(work_dir: Path) -> dict[str, list[dict]]:
     """The measurements of every ``TNSHook`` in a work dir, by its name.
 

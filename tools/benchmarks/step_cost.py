@@ -151,7 +151,7 @@ def build(name, mode, args):
         call = profiling.summed(
             torch.compile(model) if mode == 'compiled' else model)
     layout = LAYOUTS[args.layout]
-    return profiling.Contestant(
+    return profiling.TimedNetwork(
         model.to(memory_format=layout), images.to(memory_format=layout), call,
         DTYPES[args.precision])
 

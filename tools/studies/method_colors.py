@@ -12,9 +12,6 @@ NAMES = dict(
     preact_constant='pre-act. constant 0.27',
     current='adaptor sees x_t', next='adaptor sees x_t + f',
     difference='adaptor sees f')
-#: One colour for each, likewise.
-METHOD_COLORS = dict(
-    METHODS, last_gamma='#882255', sem='#44AA99', fca='#332288')
 #: Variants by the first word of theirs that is here or has a colour.
 BASE_METHOD = dict(last='last_gamma', layer='constant', **dict.fromkeys(
     ('current', 'next', 'difference', 'adaptor'), 'stepnet'))
@@ -45,10 +42,10 @@ def method_styles(methods: Iterable[str]) -> dict[str, dict]:
     found: dict[str, dict] = {}
     last: dict[str, int] = {}  # of a colour, its last marker
     # Those that have a colour of their own come first.
-    for name in sorted(methods, key=lambda name: name not in METHOD_COLORS):
+    for name in sorted(methods, key=lambda name: name not in METHODS):
         bases = [BASE_METHOD.get(word, word) for word in name.split('_')]
-        color = METHOD_COLORS[next(
-            (word for word in bases if word in METHOD_COLORS), 'iebn')]
+        color = METHODS[next(
+            (word for word in bases if word in METHODS), 'iebn')]
         last[color] = last.get(color, -1) + 1
         found[name] = dict(color=color, label=label(name),
                            marker=MARKERS[last[color] % len(MARKERS)])

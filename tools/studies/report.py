@@ -26,11 +26,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
 
-from study_figures import title, write_figures
-from study_file import check_names, read_study
-from study_records import read_records
-from study_statistics import pooled_sd
-from study_tables import (
+from figures import title, write_figures
+from intervals import pooled_sd
+from records import read_records
+from study import check_names, read_study
+from tables import (
     ABLATION,
     MEASURES,
     Report,
@@ -76,11 +76,12 @@ positions: one number for each channel, or for each block. The other weights
 stay as trained: a drop says what these weights need, not what adapting is
 worth in training. Δt and its standard deviations (SD) are means over
 modules.'''
-TAU = '''\
-Kendall's τ-b of a measure of stiffness and the last epoch; over the means of
-the methods with a 95 % interval from a bootstrap. The runs of one method are
-not independent. Within methods both are taken less the method's mean. Without
-methods whose standard deviations do not pool, if these are a minority.'''
+RANKS = '''\
+Kendall's τ-b and Spearman's ρ of a measure of stiffness and the last epoch;
+τ over the means of the methods with a 95 % interval from a bootstrap. The runs
+of one method are not independent. Within methods both are taken less the
+method's mean. Without methods whose standard deviations do not pool, if these
+are a minority.'''
 #: Columns of the further tables, and what stands above each.
 TABLES = (
     ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),
@@ -135,8 +136,8 @@ def page_of(report: Report, commands: Sequence[str] = (),
         *([lines(GAINS), report.gains()] if report.networks else []),
         *further_tables(report)]
     if report.compares_stiffness:  # of fewer methods: −1 to 1
-        parts += ['## Stiffness and accuracy', lines(TAU),
-                  report.taus()]
+        parts += ['## Stiffness and accuracy', lines(RANKS),
+                  report.correlations()]
     if figures:
         parts += ['## Figures', *(
             f'![{caption}]({link})\n\n{caption}.'

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import study_outcome as outcome
-import study_records as records
+import outcome
+import records
 import torch
-from study_file import StudyRun, check_names, read_study, runs_of
+from study import StudyRun, check_names, read_study, runs_of
 
 import stepnet_mm  # registers the modules that are built
 from stepnet_mm.launch.entry import build_model

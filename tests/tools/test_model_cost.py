@@ -6,7 +6,7 @@ from mmengine.config import Config
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.profiling import image_size
 
-TOOL = 'analysis/model_report'
+TOOL = 'analysis/model_cost'
 
 
 def counts(printed, line):

@@ -1,6 +1,6 @@
-"""Statistics of a study: intervals of differences, Kendall's τ, by scipy."""
+"""Intervals of differences, and rank correlations, by scipy."""
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -45,79 +45,73 @@ def equal_to_within(sample: pd.Series, base: pd.Series, sd: float,
 
 def dunnett(samples: Mapping[str, pd.Series],
             base: pd.Series) -> dict[str, str]:
-    """Differences to a control by Dunnett's test, of all samples at once."""
-    with warnings.catch_warnings(record=True) as said:  # also of equal runs
-        warnings.simplefilter('always')
-        ends = stats.dunnett(*samples.values(), control=base,
-                             rng=0).confidence_interval()
-    if any('did not converge' in str(line.message) for line in said):
-        ends = _ends_by_root([*samples.values()], base)
-    return {name: _difference(sample, base, interval)
-            for (name, sample), *interval in zip(samples.items(), *ends)}
+    """Differences to a control by Dunnett's test, of all samples at once.
 
-
-def _ends_by_root(samples: Sequence[pd.Series], base: pd.Series) -> list:
-    """The same intervals where scipy's minimiser is lost, in few runs."""
-    sizes = np.array([len(sample) for sample in samples])
+    scipy's own intervals are lost in few runs: its minimiser ends early.
+    """
+    sizes = np.array([len(sample) for sample in samples.values()])
     share = np.sqrt(sizes / (sizes + len(base)))
     related = np.outer(share, share)
     np.fill_diagonal(related, 1)
-    groups = pd.concat([*samples, base], keys=range(len(samples) + 1))
+    groups = pd.concat([*samples.values(), base], keys=range(len(sizes) + 1))
     sd, free = pooled_sd(groups.groupby(level=0))
 
-    def confidence(limit: float) -> float:
-        ends = np.full(len(samples), limit)
+    def excess(limit: float) -> float:
+        ends = np.full(len(sizes), limit)
         return stats.multivariate_t.cdf(
-            ends, shape=related, df=free, lower_limit=-ends, random_state=0)
+            ends, shape=related, df=free, lower_limit=-ends,
+            random_state=0) - .95
 
-    width = sd * np.sqrt(1 / sizes + 1 / len(base)) * optimize.brentq(
-        lambda limit: confidence(limit) - .95, 0, 1000)
-    means = np.array([sample.mean() for sample in samples]) - base.mean()
-    return [means - width, means + width]
+    limit = optimize.brentq(excess, 0, 1000)
+    widths = limit * sd * np.sqrt(1 / sizes + 1 / len(base))
+    values = [sample.mean() - base.mean() for sample in samples.values()]
+    return {name: _difference(value, value - width, value + width)
+            for name, value, width in zip(samples, values, widths)}
 
 
 def welch(sample: pd.Series, base: pd.Series) -> str:
     """A difference of means and its interval by Welch's t test."""
     if not len(sample) or not len(base):
         return ''
+    value = sample.mean() - base.mean()
     if min(len(sample), len(base)) < 2:
-        return f'{_signed(sample.mean() - base.mean())} (one run)'
+        return f'{_signed(value)} (one run)'
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # of runs that are equal
         found = stats.ttest_ind(sample, base, equal_var=False)
-    return _difference(sample, base, found.confidence_interval()) + ' †'
+    return _difference(value, *found.confidence_interval()) + ' †'
 
 
-def _difference(sample: pd.Series, base: pd.Series,
-                interval: Sequence[float]) -> str:
+def _difference(value: float, low: float, high: float) -> str:
     """A difference of means and its interval, if the runs differ at all."""
-    value, low, high = (_signed(x)
-                        for x in (sample.mean() - base.mean(), *interval))
-    if not interval[1] > interval[0]:
-        return f'{value} (equal runs)'
-    return f'{value} [{low}, {high}]'
+    if not high > low:
+        return f'{_signed(value)} (equal runs)'
+    return f'{_signed(value)} [{_signed(low)}, {_signed(high)}]'
 
 
-def kendall(frame: pd.DataFrame, name: str) -> dict[str, str]:
-    """Kendall's τ-b of a column with the last epoch, in three scopes."""
+def rank_correlations(frame: pd.DataFrame, name: str) -> dict[str, str]:
+    """Kendall's τ-b and Spearman's ρ of a column with the last epoch."""
     own = frame[['method', name, 'last']].dropna()
     several = by_method(own).filter(lambda group: len(group) > 1)
     centred = several[[name, 'last']] - by_method(several).transform('mean')
+    means, tau = by_method(own).mean(), stats.kendalltau
     return {
-        'over method means': _tau(by_method(own).mean(), interval=True),
-        'over all runs': _tau(own[[name, 'last']]),
+        'τ over method means': _correlation(means, tau, interval=True),
+        'ρ over method means': _correlation(means, stats.spearmanr),
+        'τ over all runs': _correlation(own[[name, 'last']], tau),
         # Rounded: equal ones stay equal.
-        'within methods, over runs': _tau(centred.round(9)),
+        'τ within methods, over runs': _correlation(centred.round(9), tau),
     }
 
 
-def _tau(pairs: pd.DataFrame, interval: bool = False) -> str:
-    """Kendall's τ-b of two columns, or why there is none."""
+def _correlation(pairs: pd.DataFrame, test: Callable,
+                 interval: bool = False) -> str:
+    """That of two columns, or why there is none."""
     if len(pairs) < 3 or (pairs.nunique() < 2).any():
         return 'none: needs 3 that differ'
 
     def statistic(*columns):
-        return stats.kendalltau(*columns).statistic
+        return test(*columns).statistic
 
     columns = pairs.T.to_numpy()
     value = _signed(statistic(*columns))

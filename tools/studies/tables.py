@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-from study_file import Study, StudyMethod
-from study_records import StudyRecord
-from study_statistics import (
+from intervals import (
     by_method,
     dunnett,
     equal_to_within,
-    kendall,
     pooled_sd,
+    rank_correlations,
     spread,
     welch,
 )
+from records import StudyRecord
+from scipy import stats
+from study import Study, StudyMethod
 
 from stepnet_mm.config_path import config_path
 from stepnet_mm.recording.step_size_ablation import ABLATIONS
@@ -254,11 +254,11 @@ class Report:
                 'do they differ?': f'p {p:.2f}' if p is not None else ''}
         return markdown(pd.DataFrame(rows).T.rename_axis('mean Δt'))
 
-    def taus(self) -> str:
-        """Kendall's τ of measures of stiffness with the last epoch."""
+    def correlations(self) -> str:
+        """Rank correlations of measures of stiffness with the last epoch."""
         return markdown(pd.DataFrame({
-            name: kendall(self.of_one_recipe(), name) for name
-            in self.measures(self.definitions)}).T.rename_axis('τ'))
+            name: rank_correlations(self.of_one_recipe(), name) for name
+            in self.measures(self.definitions)}).T.rename_axis('measure'))
 
     def of_one_recipe(self) -> pd.DataFrame:
         """The runs that pool, if most methods do; else all."""

@@ -1,6 +1,8 @@
 """A study file, and its runs: each a method with a seed, in a folder."""
 import ast
 import copy
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -10,7 +12,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from config_digests import comparable, digest
 from mmengine.config import Config
 
 from stepnet_mm.config import read_config
@@ -183,3 +184,26 @@ def runs_of(study: Study, work_dir: Path) -> list[StudyRun]:
         [StudyRun(study, method, seed, work_dir) for seed in method.seeds]
         for method in study.methods))
     return [run for runs in rounds for run in runs if run]
+
+
+def digest(content) -> str:
+    """12 hexadecimal digits of a part of a config."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def config_digest(cfg: Config) -> str:
+    """A digest of a run's config, the same for all its seeds and folders."""
+    return digest(comparable(cfg))
+
+
+def comparable(cfg: Config) -> dict[str, Any]:
+    """A run's config without seed, launcher and work dir."""
+    content = cfg.to_dict()
+    for key in ('work_dir', 'launcher'):
+        content.pop(key, None)
+    randomness = content.pop('randomness', {})
+    randomness.pop('seed', None)
+    if randomness:  # a config without it equals one with a seed alone
+        content['randomness'] = randomness
+    return content

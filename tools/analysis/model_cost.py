@@ -4,7 +4,7 @@
 The model is built with random weights: nothing is loaded or downloaded.
 OMP_NUM_THREADS sets the threads on a CPU.
 
-python tools/analysis/model_report.py configs/faster_rcnn_r50_stepnet.py
+python tools/analysis/model_cost.py configs/faster_rcnn_r50_stepnet.py
 
 FLOPs are mmengine's, of one image in a forward pass (mode='tensor') in eval
 mode; a multiply-add is one. The operators listed as not counted are most of a

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from method_colors import METHOD_COLORS, label, method_styles
-from study_tables import STEP, percent, test_column
+from method_colors import label, method_styles
+from tables import STEP, percent, test_column
 
 from stepnet_mm.visualization import save_figure, style
 
@@ -184,7 +184,7 @@ def shown_curves(report) -> set[str]:
     subject = {method.name for method in report.studies[-1].methods}
     return {*report.methods} if len(report.methods) <= MOST else {
         *report.baselines, *(
-            subject if len(subject) <= MOST else METHOD_COLORS)}
+            subject if len(subject) <= MOST else style.METHODS)}
 
 
 def has_curves(report) -> bool:
@@ -222,7 +222,7 @@ def curves_figure(report):
     for method in (name for name in own if name in table and name in shown):
         means = table[method].dropna()
         axes.plot(means.index, means, **own[method],
-                  alpha=1. if method in METHOD_COLORS else .5)
+                  alpha=1. if method in style.METHODS else .5)
     # A record does not say which of the two it counts.
     axes.set_xlabel('epoch' if table.index.max() < 500 else 'iteration')
     axes.xaxis.get_major_locator().set_params(integer=True)
