@@ -97,7 +97,7 @@ setup(
     python_requires=f'>={SUPPORTED["PYTHON"][0]}',
     # No mm library: the official wheels and onedl's carry the same import
     # names, and pip would overwrite the one that is there.
-    install_requires=[f'torch>={SUPPORTED["LEAST"]["torch"]}', 'numpy'],
+    install_requires=[f'torch>={SUPPORTED["MIN_VERSIONS"]["torch"]}', 'numpy'],
     extras_require={
         name: requirements(name)
         for name in ('onedl', 'openmmlab', 'classic', 'figures', 'studies',

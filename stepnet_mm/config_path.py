@@ -32,11 +32,12 @@ def config_path(name: str) -> str:
         parts = path.relative_to(folder).parts
         if parts[-len(wanted.parts):] == wanted.parts:
             return str(path)
-    raise ValueError(f'config_path: expected {closest(wanted.name, folder)}, '
+    close = closest_configs(wanted.name, folder)
+    raise ValueError(f'config_path: expected {close}, '
                      f'got {name!r}')
 
 
-def closest(name: str, folder: Path) -> str:
+def closest_configs(name: str, folder: Path) -> str:
     """The configs in a folder whose names come close to one, for an error."""
     paths = {path.name: path.relative_to(folder).as_posix()
              for path in folder.rglob('*.py')}

@@ -31,7 +31,7 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = dict(
             'ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop'),
     },
     METRICS={'stepnet_mm.hooks.tns_metric': ('TNSMetric', )},
-    WEIGHT_INITIALIZERS={'stepnet_mm.models.last_norm': ('LastNorm', )},
+    WEIGHT_INITIALIZERS={'stepnet_mm.models.last_norm_init': ('LastNorm', )},
     TRANSFORMS={
         'stepnet_mm.datasets.broken_images': ('LoadIntactImageFromFile', )})
 

@@ -54,7 +54,7 @@ from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.utils.provenance import versions
 
 # Small maps are fused too.
-residual_tail.LEAST['cpu'] = 0
+residual_tail.MIN_NUMEL['cpu'] = 0
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = ROOT / 'tests/data/goldens.json'

@@ -18,9 +18,9 @@ from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.entry import (
     build_runner,
-    complete_config,
     config_from,
     make_parser,
+    prepare_config,
 )
 from stepnet_mm.utils.command_line import (
     output_file,
@@ -98,7 +98,7 @@ def main():
     args = parse_args()
     changes = []
     cfg = config_from(args)
-    own = complete_config(cfg, changes)
+    own = prepare_config(cfg, changes)
     cfg.update(load_from=args.checkpoint, resume=False)
     if args.tta:
         config.use_tta(cfg)

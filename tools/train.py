@@ -20,7 +20,7 @@ from stepnet_mm import config
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.work_dir import work_dir_lock
-from stepnet_mm.utils.files import read_pointer
+from stepnet_mm.utils.files import read_last_checkpoint
 from stepnet_mm.utils.provenance import machine, revision
 from stepnet_mm.utils.slurm import is_first_rank
 from stepnet_mm.version import __version__
@@ -61,7 +61,7 @@ def build_config(args):
         config.use_amp(cfg)
     if args.auto_scale_lr:
         config.use_auto_scale_lr(cfg)
-    own = entry.complete_config(cfg, changes)
+    own = entry.prepare_config(cfg, changes)
     if args.resume:
         config.use_resume(cfg, args.resume)
     return cfg, own, changes
@@ -69,7 +69,7 @@ def build_config(args):
 
 def say_where_all_is(runner):
     """What a training has left, and the commands that go on from it."""
-    folder, last = Path(runner.work_dir), read_pointer(runner.work_dir)
+    folder, last = Path(runner.work_dir), read_last_checkpoint(runner.work_dir)
     if not last or not is_first_rank():
         return
     path = folder / Path(runner.cfg.filename).name

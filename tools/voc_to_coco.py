@@ -17,7 +17,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from stepnet_mm.utils.command_line import command_parser, output_folder
-from stepnet_mm.utils.files import written_whole
+from stepnet_mm.utils.files import atomic_write
 
 
 def parse_args():
@@ -75,7 +75,7 @@ def main():
         for image in content['images']:
             shutil.copyfile(args.voc / 'JPEGImages' / image['file_name'],
                             args.out / 'images' / image['file_name'])
-        with written_whole(args.out / f'{split}.json') as file:
+        with atomic_write(args.out / f'{split}.json') as file:
             file.write(json.dumps(content).encode())
         print(f'{split}: {len(content["images"])} images, '
               f'{len(content["annotations"])} boxes')

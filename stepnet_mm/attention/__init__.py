@@ -2,8 +2,7 @@
 
 May import: utils.
 """
-from .convolution import conv_to_attention
-from .maps import (
+from .attention_record import (
     AttentionRecord,
     LayerAttention,
     attention_files,
@@ -15,6 +14,7 @@ from .maps import (
     save_attention,
     uniform_attention_distance,
 )
+from .convolution import conv_to_attention
 from .self_attention import RelativeSelfAttention2d
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..utils.files import written_whole
+from ..utils.files import atomic_write
 from ..utils.log_folders import log_folders
 from ..utils.precision import float32_or_wider
 
@@ -148,7 +148,7 @@ def save_attention(record: AttentionRecord, path) -> None:
     layers = [_without(layer, 'maps') for layer in record.layers]
     header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
     arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         np.savez_compressed(
             file, header=json.dumps(header), image=record.image, **arrays)
 

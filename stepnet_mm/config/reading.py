@@ -7,7 +7,7 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
 
-from ..config_path import closest
+from ..config_path import closest_configs
 from .lookup import each_loader, library_of
 from .resume_and_hooks import add_resume_and_hooks
 
@@ -90,7 +90,7 @@ def find_config(name: str) -> Path:
         if (folder / inner).is_file():
             return folder / inner
     raise ValueError(
-        f'CONFIG: expected {closest(inner, root / INSTALLED)}, got '
+        f'CONFIG: expected {closest_configs(inner, root / INSTALLED)}, got '
         f'{inner!r}, which {package} does not have')
 
 

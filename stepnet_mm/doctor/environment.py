@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..supported import LEAST, differences
+from ..supported import MIN_VERSIONS, differences
 from ..utils import provenance
 from ..utils.command_line import existing_folder
 from ..utils.slurm import slurm_command
@@ -38,9 +38,9 @@ def versions() -> Iterator[dict]:
             yield row('error', f'{name} is installed from '
                       f'{" and ".join(installed)}: pip uninstall '
                       f'{" ".join(installed)}, then install one of them')
-        if numbers(found[name]) < numbers(LEAST.get(name, '0')):
+        if numbers(found[name]) < numbers(MIN_VERSIONS.get(name, '0')):
             yield row('error', f'{name} {found[name]}: install >= '
-                      f'{LEAST[name]}')
+                      f'{MIN_VERSIONS[name]}')
     yield row('ok', ', '.join([f'Python {python}', *(
         f'{names[name][0]} {version}' for name, version in found.items())]))
     stack, other = min(differences(python, found).items(),
@@ -60,7 +60,7 @@ def device(kind: str) -> Iterator[dict]:
     """Whether the libraries import, and there is a GPU of ``'cuda'``; with
     ``''`` a warning says that there is none.
     """
-    for name in filter(find_spec, LEAST):
+    for name in filter(find_spec, MIN_VERSIONS):
         yield from attempt(f'import {name}', _load, name)
     import torch
     from torch.utils.collect_env import get_pretty_env_info

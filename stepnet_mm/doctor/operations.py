@@ -61,7 +61,7 @@ def backbone(device: str) -> Iterator[dict]:
     """Whether StepResNet-50's fused tail is as exact as its modules."""
     exact = _run(device, torch.float64, torch.contiguous_format, fused=False)
     # Small maps are quicker to compare.
-    with mock.patch.dict(residual_tail.LEAST, cpu=0, cuda=0):
+    with mock.patch.dict(residual_tail.MIN_NUMEL, cpu=0, cuda=0):
         for kind in product(dtypes(device), formats_on(device)):
             plain, fused = (
                 [float((got - want).norm() / want.norm()) for got, want in

@@ -59,7 +59,7 @@ class AttentionMapHook(MeasuringHook):
         """Take the images, and record the start of a training."""
         super().before_train(runner)
         self._inputs = sample_inputs(
-            unwrap(runner.model), self._build_loader(runner),
+            unwrap(runner.model), self._probe_loader(runner),
             self.probe_cfg.get('num_samples', 8)).cpu()
         record = self._record(runner, runner.iter)  # a resumed run's: a check
         if runner.iter == 0:

@@ -74,7 +74,7 @@ class MeasuringHook(Hook):
         return self.every_n_epochs(runner, self.interval) and (
             self.end_of_epoch(runner.train_dataloader, batch_idx))
 
-    def _build_loader(self, runner):
+    def _probe_loader(self, runner):
         """The loader whose samples are measured."""
         dataloader = self.probe_cfg.get('dataloader')
         if dataloader is not None:

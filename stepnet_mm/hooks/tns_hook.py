@@ -70,7 +70,7 @@ class TNSHook(MeasuringHook):
         recorder = self._empty_recorder(runner)
         self._unchecked = self.probe_cfg is None
         if self.probe_cfg is not None:
-            self._probe = Probe(self._build_loader(runner),
+            self._probe = Probe(self._probe_loader(runner),
                                 self.probe_cfg.get('num_samples', 512))
             self._probe.check(unwrap(runner.model), recorder)
         self._warn(runner, recorder.stage)

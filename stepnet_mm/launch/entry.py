@@ -35,7 +35,7 @@ from ..utils.command_line import (
     positive,
 )
 from ..utils.data_errors import data_errors, name_samples
-from ..utils.files import read_pointer, written_whole
+from ..utils.files import atomic_write, read_last_checkpoint
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
@@ -137,7 +137,7 @@ def set_scope(cfg: Config) -> None:
         init_default_scope(scope)
 
 
-def complete_config(cfg: Config, changes: list[str]) -> Config:
+def prepare_config(cfg: Config, changes: list[str]) -> Config:
     """Make a config ready to run; returns the one for the work dir.
 
     That has the libraries' own types, which their tools look for. ``changes``
@@ -154,13 +154,13 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
                  own: Config | None = None):
     """mmengine's Runner, or that of ``runner_type``.
 
-    ``changes`` and ``own`` are those of :func:`complete_config`, for the log
+    ``changes`` and ``own`` are those of :func:`prepare_config`, for the log
     and the work dir. There a config beside checkpoints stays until this run
     saves one: a start that fails leaves it.
     """
     from mmengine.runner import Runner
 
-    from ..resume.own_state import add_own_state
+    from ..resume.checkpoint_content import add_content_hook
     init_distributed(cfg)
     now, at_save = _config_writers(cfg, own) if (
         own and is_first_rank()) else (None, ) * 2
@@ -172,7 +172,7 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     if isinstance(runner, Runner):
         if now:
             now()
-        add_own_state(runner, at_save)
+        add_content_hook(runner, at_save)
         for name in ('train', 'val', 'test'):
             ReplacedMethod(runner, f'build_{name}_loop',
                            partial(_build_loop, f'{name}_dataloader'))
@@ -185,13 +185,13 @@ def _config_writers(cfg: Config, own: Config) -> tuple:
     """What is called once mmengine has written ``cfg``, and at a save."""
     path = Path(cfg.work_dir, Path(cfg.filename).name)
     text = own.dump().encode()
-    kept = read_pointer(cfg.work_dir) and path.is_file()
+    kept = read_last_checkpoint(cfg.work_dir) and path.is_file()
     return (partial(_write, path, path.read_bytes() if kept else text),
             partial(_write, path, text))
 
 
 def _write(path: Path, content: bytes) -> None:
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(content)
 
 

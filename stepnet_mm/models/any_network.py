@@ -2,7 +2,7 @@
 
     add_steps         in place, in any torch model
     step_backbone     Step + a registered class: the same, in a config
-    SteppedBlock      a block of another library, with f ⊗ Δt in the place of f
+    AnyStepBlock      a block of another library, with f ⊗ Δt in the place of f
 
 Unlike :class:`.StepBlock`, which has a forward of its own, a block here runs
 its library's. Where a child of it gives f, the forward finds in the child's
@@ -35,7 +35,7 @@ from .blocks import PretrainedStart
 LEAVE_OUT = 'leave the block out (step_blocks; of add_steps, blocks)'
 
 
-class SteppedBlock(PretrainedStart):
+class AnyStepBlock(PretrainedStart):
     """Mixin for a residual block that keeps its own forward.
 
     Attributes:
@@ -203,7 +203,7 @@ def _stepped_class(block: Any, child: str | None) -> Any:
         names['rfp_forward'] = lambda self, *args: self._stepped(
             functools.partial(block.rfp_forward, self), *args)
     meta: Any = type(block)
-    return meta(f'Step{block.__name__}', (SteppedBlock, block), names)
+    return meta(f'Step{block.__name__}', (AnyStepBlock, block), names)
 
 
 def _reduce(self) -> tuple:

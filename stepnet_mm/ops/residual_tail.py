@@ -31,7 +31,7 @@ from .tail_reference import Gradients, Moments, Norm
 #: Elements of a map from which on the kernels are used. The host takes longer
 #: over a fused block than over the modules, on a GPU by 0.8 ms
 #: (docs/performance.md; step_cost.py --least).
-LEAST = dict(cpu=2**18, cuda=2**25)
+MIN_NUMEL = dict(cpu=2**18, cuda=2**25)
 
 
 class ResidualTail:
@@ -132,7 +132,7 @@ def _kernels_for(z: Tensor) -> ModuleType | None:
 
 def is_large(z: Tensor) -> bool:
     """Whether a map has as many elements as pay on its device."""
-    return 0 != z.numel() >= LEAST.get(z.device.type, torch.inf)
+    return 0 != z.numel() >= MIN_NUMEL.get(z.device.type, torch.inf)
 
 
 class _Measure(Function):

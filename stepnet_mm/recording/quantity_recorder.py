@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..steps.pooling import global_linear
 from ..stiffness.nsi import widened
-from .trajectory_recorder import TrajectoryRecorder, _Trace
+from .trajectory_recorder import TrajectoryRecorder, _BlockHooks
 
 
 class QuantityRecorder(TrajectoryRecorder):
@@ -22,7 +22,7 @@ class QuantityRecorder(TrajectoryRecorder):
     def __init__(self, model: nn.Module, quantity: Callable,
                  blocks: str | None = None):
         super().__init__(model, blocks)
-        self._traces = [_MapTrace(trace.block, quantity)
+        self._traces = [_MapHooks(trace.block, quantity)
                         for trace in self._traces]
 
     @property
@@ -31,7 +31,7 @@ class QuantityRecorder(TrajectoryRecorder):
         return self._table(itemgetter('x')).cpu()
 
 
-class _MapTrace(_Trace):
+class _MapHooks(_BlockHooks):
     """Keeps copies of a block's maps until its end."""
 
     def __init__(self, block, quantity: Callable):

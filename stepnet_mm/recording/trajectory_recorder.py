@@ -84,7 +84,7 @@ class TrajectoryRecorder:
         if self.definition == 'output':
             measured = [replace(block, identity=None, residual=None,
                                 step=None) for block in measured]
-        self._traces = [_Trace(block, self.definition == 'update')
+        self._traces = [_BlockHooks(block, self.definition == 'update')
                         for block in measured]
         self._counter = _SampleCounter(_owner(model, self.blocks))
 
@@ -232,7 +232,7 @@ def _reads_pooled(hook):
     return hook
 
 
-class _Trace(_Hooks):
+class _BlockHooks(_Hooks):
     """The hooks of one block, on its parts where these show x_t, f and Δt.
 
     Inner hooks count only between the block's own start and end, and nothing

@@ -10,11 +10,16 @@ from mmengine.fileio import LocalBackend, get_file_backend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 
-from ..utils.files import LAST_CHECKPOINT, UNFINISHED, written_whole
+from ..utils.files import LAST_CHECKPOINT, UNFINISHED, atomic_write
 from ..utils.hook_helpers import ReplacedMethod
+from .checkpoint_content import (
+    add_content_hook,
+    checkpoint_folder,
+    resumes,
+    trains,
+)
 from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint
-from .own_state import add_own_state, checkpoint_folder, resumes, trains
-from .resumable_loops import ResumableLoop, validates
+from .resumable_loops import ResumableLoop, in_own_validation
 from .training_state import accumulating, changed_settings, training_state
 
 
@@ -29,7 +34,7 @@ class AtomicLocalBackend(LocalBackend):
 
     def put(self, obj: bytes, filepath) -> None:
         """Write a file."""
-        with written_whole(filepath, len(obj)) as file:
+        with atomic_write(filepath, len(obj)) as file:
             file.write(obj)
 
     def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
@@ -70,7 +75,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def before_run(self, runner) -> None:
         """Choose an undamaged checkpoint for a resume."""
-        add_own_state(runner)
+        add_content_hook(runner)
         known = inspect.signature(runner.save_checkpoint).parameters
         if wrong := self.args.keys() - known:  # or the first save fails
             raise TypeError(
@@ -157,7 +162,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def after_val_epoch(self, runner, metrics) -> None:
         """No validation is due in checkpoints from here on."""
-        if validates(runner):
+        if in_own_validation(runner):
             runner.train_loop.validation_due = False
         if trains(runner):
             super().after_val_epoch(runner, metrics)

@@ -40,7 +40,7 @@ def trains(runner) -> bool:
     return isinstance(runner._train_loop, BaseLoop)
 
 
-class OwnStateHook(Hook):
+class CheckpointContentHook(Hook):
     """Makes a resumed state this run's, and saves plain types.
 
     The config is then the Runner's, and a hook may delete files of the folder
@@ -79,10 +79,12 @@ class OwnStateHook(Hook):
                     'resume before that is of plain types')
 
 
-def add_own_state(runner, at_save: Callable[[], None] | None = None) -> None:
-    """Give a runner an :class:`OwnStateHook`, if it has none."""
-    if not any(isinstance(hook, OwnStateHook) for hook in runner.hooks):
-        runner.register_hook(OwnStateHook(at_save))
+def add_content_hook(
+        runner, at_save: Callable[[], None] | None = None) -> None:
+    """Give a runner a :class:`CheckpointContentHook`, if it has none."""
+    if not any(isinstance(hook, CheckpointContentHook)
+               for hook in runner.hooks):
+        runner.register_hook(CheckpointContentHook(at_save))
 
 
 def _plain(value, tensors: bool = True):

@@ -11,7 +11,7 @@ from mmengine.fileio import LocalBackend, get_file_backend
 from mmengine.logging import print_log
 
 from ..safe_loading.loaders import load_from_local
-from ..utils.files import LAST_CHECKPOINT, read_pointer
+from ..utils.files import LAST_CHECKPOINT, read_last_checkpoint
 
 #: Name of a checkpoint of a preempted run.
 PREEMPTED = 'preempted_iter_{}.pth'
@@ -45,7 +45,7 @@ def latest_checkpoint(work_dir: str, folder: str | None = None,
     """
     damaged: dict[str, str] = {}
     folder = folder or work_dir
-    pointed = read_pointer(work_dir)
+    pointed = read_last_checkpoint(work_dir)
     backend = get_file_backend(folder, backend_args=backend_args)
     if not isinstance(backend, LocalBackend):
         return pointed, damaged

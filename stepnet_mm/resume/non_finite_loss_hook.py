@@ -12,7 +12,7 @@ from mmengine.structures import BaseDataElement
 from torch.nn.parameter import is_lazy
 
 from ..utils.data_errors import in_a_line
-from ..utils.files import DIVERGED, written_whole
+from ..utils.files import DIVERGED, atomic_write
 from ..utils.hook_helpers import ReplacedMethod, check_count, unwrap
 from ..utils.random_state import get_random_state
 from .atomic_checkpoint_hook import first_checkpoint_hook
@@ -158,7 +158,7 @@ class NonFiniteLossHook(Hook):
 
     def _stop(self, runner, why: str) -> NoReturn:
         if dist.is_main_process():
-            with written_whole(_note_of(runner)) as file:
+            with atomic_write(_note_of(runner)) as file:
                 file.write(f'{why}\n'.encode())
         raise FloatingPointError(why)
 

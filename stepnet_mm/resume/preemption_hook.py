@@ -22,7 +22,7 @@ from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,
     first_checkpoint_hook,
 )
-from .resumable_loops import ResumableLoop, validates
+from .resumable_loops import ResumableLoop, in_own_validation
 from .training_state import accumulating
 
 #: Exit code of a preempted run (TEMPFAIL of sysexits.h).
@@ -106,7 +106,7 @@ class PreemptionHook(Hook):
 
     def before_val(self, runner) -> None:
         """Count the batches that all ranks have."""
-        if validates(runner):
+        if in_own_validation(runner):
             loaders = loop_loaders(runner.val_loop)
             length = torch.tensor(
                 len(loaders[0]) if len(loaders) == 1 else 0, device='cpu')
@@ -119,7 +119,7 @@ class PreemptionHook(Hook):
         The validation runs again after the resume. A hook's own validation
         is part of an iteration, and ends with it.
         """
-        if (validates(runner) and batch_idx < self._agreements
+        if (in_own_validation(runner) and batch_idx < self._agreements
                 and self._agreed() and not accumulating(runner.optim_wrapper)):
             for hook in [*self._swapped]:
                 hook._swap_ema_parameters()

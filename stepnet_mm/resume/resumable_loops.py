@@ -122,7 +122,7 @@ class ResumableLoop(BaseLoop):
     def _resume(self) -> None:
         state, self._resumed = self._resumed, None
         if state:
-            self._take(state)
+            self._restore_state(state)
         elif state is not None or self._iter:
             # As mmengine: the length of the epoch is not in the checkpoint.
             self.batches = self._iter if self.endless else 0
@@ -132,7 +132,7 @@ class ResumableLoop(BaseLoop):
                 f'of epoch {self._epoch + 1}, with other random numbers than '
                 'before')
 
-    def _take(self, state: dict) -> None:
+    def _restore_state(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
         self._take_seeds(state)  # of a hook's loader
         self.validation_due = state['validation_due']
@@ -142,13 +142,13 @@ class ResumableLoop(BaseLoop):
             own = state['ranks'][dist.get_rank()]
             load_buffers(self.runner, own['buffers'])
             self._random = own['random']
-        self._compare(state)
+        self._adapt_to_settings(state)
         # For hooks that iterate over the data before the next batch.
         self._loader.numbered.epoch = max(self._epoch - 1, 0)
         set_epoch(self._loader.batch_sampler, self._loader.numbered.epoch)
         self._restore_random()
 
-    def _compare(self, state: dict) -> None:
+    def _adapt_to_settings(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
         now = dict(self.progress(), world_size=dist.get_world_size())
         state = dict(now, **state)  # of an older commit: without the counts
@@ -351,7 +351,7 @@ class BatchStream:
         return next(self._batches)
 
 
-def validates(runner) -> bool:
+def in_own_validation(runner) -> bool:
     """Whether a loop's own validation runs, and not a hook's."""
     loop = runner._train_loop
     return isinstance(loop, ResumableLoop) and loop.validating

@@ -10,7 +10,7 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .chosen_start import ChosenStart
+from .initial_step import InitialStep
 from .layers import InstanceEnhancement, apply_norm, build_norm
 from .pooling import global_max, global_mean
 
@@ -18,7 +18,7 @@ INPUTS = ('both', 'current', 'next', 'difference')
 
 
 @MODELS.register_module()
-class StepAdaptor(ChosenStart):
+class StepAdaptor(InitialStep):
     r"""Step size from both adjacent states, Eq. 12.
 
     .. math:: x_t + f \otimes \tilde F(x_t + f, x_t)

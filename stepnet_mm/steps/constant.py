@@ -5,11 +5,11 @@ import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .chosen_start import ChosenStart
+from .initial_step import InitialStep
 
 
 @MODELS.register_module()
-class ConstantStep(ChosenStart):
+class ConstantStep(InitialStep):
     r"""One step size for every input: StepNet without its adaptation.
 
     .. math:: \Delta t_c = v_c

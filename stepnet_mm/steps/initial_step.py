@@ -11,7 +11,7 @@ __getattr__, _ = lazy_exports(__package__, dict(constant=('ConstantStep', )))
 PUBLISHED_STEP_SIZE = 1 / (1 + math.e)
 
 
-class ChosenStart(StepSize):
+class InitialStep(StepSize):
     """Base of the steps that start at one number, the same for every input.
 
     It is the one that the config gives; else 0.2689, as published, from

@@ -46,7 +46,7 @@ def _lack(path, size: int) -> str:
 
 
 @contextmanager
-def written_whole(path, size: int = 0) -> Iterator[BinaryIO]:
+def atomic_write(path, size: int = 0) -> Iterator[BinaryIO]:
     """An atomic write: the file takes its name when the block ends.
 
     A process killed at any moment leaves the old file or the new one, an
@@ -90,7 +90,7 @@ def file_digest(path) -> str | None:
     return sha.hexdigest()[:12]
 
 
-def read_pointer(work_dir) -> str | None:
+def read_last_checkpoint(work_dir) -> str | None:
     """The path in ``last_checkpoint``; None without one.
 
     Raises:

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from .files import file_digest, written_whole
+from .files import atomic_write, file_digest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A run depends on the files in these.
@@ -104,6 +104,6 @@ def measure_into(path: Path, args: argparse.Namespace,
         config=args.config, options=args.cfg_options or {},
         checkpoint=args.checkpoint, sha256=file_digest(args.checkpoint),
         date=date.today().isoformat(), **measure())
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(json.dumps(content, indent=2, allow_nan=False).encode())
     return content

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ..utils.files import written_whole
+from ..utils.files import atomic_write
 
 SHEET = rc_params_from_file(Path(__file__).with_name('figures.mplstyle'),
                             use_default_template=False)
@@ -156,7 +156,7 @@ def save_figure(figure, path, dpi: int | None = None) -> Path:
     path = Path(path)
     path = path if path.suffix else path.with_name(f'{path.name}.png')
     date = DATES.get(path.suffix)
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, dpi=dpi, format=path.suffix[1:],
                        metadata={date: None} if date else None)
     return path

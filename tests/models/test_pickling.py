@@ -26,7 +26,7 @@ def print_sum(path):
     indirect=['models'])
 def test_another_process(models, cfg, tmp_path, capsys, monkeypatch):
     # As the other process has it.
-    monkeypatch.setitem(residual_tail.LEAST, 'cpu', 2**18)
+    monkeypatch.setitem(residual_tail.MIN_NUMEL, 'cpu', 2**18)
     net, path = models.build(cfg), tmp_path / 'net.pkl'
     net.eval()
     path.write_bytes(pickle.dumps((net, torch.randn(1, 3, 32, 32))))
@@ -35,7 +35,7 @@ def test_another_process(models, cfg, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize('place', [
-    'steps.chosen_start ConstantStep',
+    'steps.initial_step ConstantStep',
     *(f'models.mmpretrain_binding {name}' for name in (
         'StepResNetCIFAR', 'StepVisionTransformer', 'SelfAttentionNet'))])
 def test_where_earlier_pickles_and_configs_have_a_class(place):

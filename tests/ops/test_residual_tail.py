@@ -199,7 +199,7 @@ def test_maps_that_do_not_fit(change):
 @pytest.mark.core
 @pytest.mark.parametrize('device, least', [('cpu', 8), ('cuda', 2**25)])
 def test_small_maps_are_left_to_the_modules(monkeypatch, device, least):
-    monkeypatch.setitem(residual_tail.LEAST, 'cpu', 8)
+    monkeypatch.setitem(residual_tail.MIN_NUMEL, 'cpu', 8)
     monkeypatch.setattr(residual_tail, 'usable_kernels', lambda *kind: kind)
 
     def fused(elements):

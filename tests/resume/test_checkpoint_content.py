@@ -15,23 +15,26 @@ from resume_run import (
     warnings_of,
 )
 
-from stepnet_mm.resume.own_state import OwnStateHook, add_own_state
+from stepnet_mm.resume.checkpoint_content import (
+    CheckpointContentHook,
+    add_content_hook,
+)
 from stepnet_mm.safe_loading.loaders import keep_own_files
 
 
 def train(folder, kind='CheckpointHook', stop=None, note=None, **kwargs):
-    """As tools/train.py does, whose Runner has the OwnStateHook."""
+    """As tools/train.py does, whose Runner has the CheckpointContentHook."""
     hooks = [dict(type='StopHook', at=stop)] if stop else []
     runner = resume_runner(
         folder, hooks=hooks, interval=5, **kwargs,
         val_evaluator=dict(type='FallingMetric'),
         checkpoint=dict(type=kind, save_best='loss', rule='less'))
-    add_own_state(runner)
+    add_content_hook(runner)
     runner.message_hub.update_info('noted', note)
     runner.train()
     *_, last = runner.hooks  # sees what the others add, and does it once
     assert [last] == [hook for hook in runner.hooks
-                      if isinstance(hook, OwnStateHook)]
+                      if isinstance(hook, CheckpointContentHook)]
     return runner
 
 
@@ -108,7 +111,7 @@ def test_what_will_not_load_is_said(tmp_path):
     """Weights are left as they are, which torch itself saves."""
     runner = resume_runner(tmp_path)
     lines, save_plain = warnings_of(runner), (
-        OwnStateHook().before_save_checkpoint)
+        CheckpointContentHook().before_save_checkpoint)
     state = dict(state_dict=dict(w=torch.zeros(1), own=Path('a')),
                  message_hub=defaultdict(list, a=[Path('d')]))
     save_plain(runner, state)

@@ -44,7 +44,7 @@ def start_runner(cfg, args):
     each time, and EMAHook lose the weights that it averaged.
     """
     changes = []
-    own = entry.complete_config(cfg, changes)
+    own = entry.prepare_config(cfg, changes)
     cfg.load_from = args.checkpoint
     for key in ('dataloader', 'evaluator'):
         cfg[f'test_{key}'] = cfg.get(f'{args.split}_{key}')

@@ -31,7 +31,7 @@ from stepnet_mm.stiffness import (
     stiffness_survival,
 )
 from stepnet_mm.utils import command_line
-from stepnet_mm.utils.files import written_whole
+from stepnet_mm.utils.files import atomic_write
 
 FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
                depth=visualization.depth_figure,
@@ -198,7 +198,7 @@ def draw_report(args):
         f'Neural stiffness of {args.work_dir.resolve().name}', records,
         read_stiffness_curves(args.work_dir),
         read_attention_histories(args.work_dir))
-    with written_whole(out) as file:
+    with atomic_write(out) as file:
         file.write(page.encode())
     print(f'Report: {out}')
 

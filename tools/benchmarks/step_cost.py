@@ -216,7 +216,7 @@ def rows_of(phase, networks, args):
             q1_s=f'{q1:.5f}', q3_s=f'{q3:.5f}', rounds=args.rounds,
             depth=args.depth, batch_size=args.batch_size, edge=args.edge,
             threads=torch.get_num_threads(),
-            least=residual_tail.LEAST[torch.device(args.device).type])
+            least=residual_tail.MIN_NUMEL[torch.device(args.device).type])
         for field, plain in (('of_plain_eager', ('plain', 'eager')),
                              ('of_plain_same_mode', ('plain', mode))):
             if plain in times:
@@ -248,7 +248,7 @@ def stem_of(args):
 def main():
     args = parse_args()
     if args.least is not None:
-        residual_tail.LEAST[torch.device(args.device).type] = args.least
+        residual_tail.MIN_NUMEL[torch.device(args.device).type] = args.least
     networks = {(name, mode): build(name, mode, args) for mode, names in (
         ('eager', args.networks), ('compiled', args.compiled))
         for name in names}

@@ -17,9 +17,9 @@ from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.files import (
     DIVERGED,
+    atomic_write,
     parse_line,
-    read_pointer,
-    written_whole,
+    read_last_checkpoint,
 )
 from stepnet_mm.utils.log_folders import log_folders, logged
 from stepnet_mm.utils.provenance import today, versions
@@ -107,7 +107,7 @@ def has_diverged(run: StudyRun) -> bool:
 def last_checkpoint(folder: Path) -> Path | None:
     """The checkpoint that a run saved last, in its folder, if any."""
     with suppress(ValueError):
-        if path := read_pointer(folder):
+        if path := read_last_checkpoint(folder):
             return folder / Path(path).name
     return None
 
@@ -144,7 +144,7 @@ def test_of(run: StudyRun) -> dict[str, float | None]:
 def add_times(run: StudyRun, **seconds: float) -> None:
     """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
     before = times_of(run)
-    with written_whole(run.times_file) as file:
+    with atomic_write(run.times_file) as file:
         file.write(json.dumps({key: before[key] + value for key, value
                                in seconds.items()}).encode())
 

@@ -17,7 +17,7 @@ from mmengine.config import Config
 from stepnet_mm.config import read_config
 from stepnet_mm.safe_loading.config_text import settings_of
 from stepnet_mm.stiffness import DEFINITIONS
-from stepnet_mm.utils.files import written_whole
+from stepnet_mm.utils.files import atomic_write
 
 #: Measurements after training, if the study file sets none.
 MEASURE: dict[str, Any] = dict(
@@ -174,7 +174,7 @@ class StudyRun:
     def write_config(self) -> None:
         """Write :attr:`config_file`: the tools execute no other text."""
         self.check_config()
-        with written_whole(self.config_file) as file:
+        with atomic_write(self.config_file) as file:
             file.write(self.config().pretty_text.encode())
 
 
