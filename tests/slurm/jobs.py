@@ -51,11 +51,16 @@ def ranks_in_forks(work_dir, *arguments):
             for path in outputs]
 
 
-def train_in_forks(work_dir, *arguments):
-    """Train to the end."""
+def train_in_forks(work_dir, *arguments, code=0):
+    """Train to the end; what each rank wrote to stderr.
+
+    Both end with the exit code.
+    """
     with ranks_in_forks(work_dir, *arguments) as ranks:
         codes = [rank.wait(400) for rank in ranks]
-        assert codes == [0, 0], [rank.printed('stderr') for rank in ranks]
+        said = [rank.printed('stderr') for rank in ranks]
+        assert codes == [code, code], said
+        return said
 
 
 def _train(rank, port, arguments):
