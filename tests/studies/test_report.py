@@ -300,12 +300,12 @@ def run_tool(monkeypatch, capsys):
 
 def test_studies_that_compare_are_reported_together(repository, run_tool):
     Path('results/second.jsonl').rename('more.jsonl')
-    command = (repository / 'first.py', repository / 'second.py', '--records',
-               'results/first.jsonl', 'more.jsonl')
+    command = (repository / 'second.py', '--beside', repository / 'first.py',
+               '--records', 'results/first.jsonl', 'more.jsonl')
     code, said = run_tool(*command)
     assert code == 0 and said.startswith('# The question of second\n')
     assert re.findall(r'\| (\w+) +\| 4 ', said) == ['plain', 'se', 'stepnet']
-    code, said = run_tool(*command[:2], '--methods', 'plain', 'stepnet')
+    code, said = run_tool(*command[:3], '--methods', 'plain', 'stepnet')
     assert code == 0 and '| se ' not in said and '`stepnet` (0 of 4)' in said
     for wrong in ('--methods', 'sem'), ('--records', 'gone'), ('--check', ):
         code, said = run_tool(*command, *wrong)

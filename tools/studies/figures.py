@@ -48,7 +48,7 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
 
 def title(report) -> str:
     """Data, network and epochs begin a study's docstring."""
-    return report.studies[-1].about.partition('\n')[0].rstrip('.')
+    return report.subject.about.partition('\n')[0].rstrip('.')
 
 
 def judged(report) -> str:
@@ -181,7 +181,7 @@ def scatter(report, columns: Iterable[str], titles: Iterable[str],
 
 def shown_curves(report) -> set[str]:
     """All methods; of many those of the last study, or the best known."""
-    subject = {method.name for method in report.studies[-1].methods}
+    subject = {method.name for method in report.subject.methods}
     return {*report.methods} if len(report.methods) <= MOST else {
         *report.baselines, *(
             subject if len(subject) <= MOST else style.METHODS)}

@@ -2,7 +2,7 @@
 """Tables and figures of studies, of the runs that have their record.
 
 python tools/studies/report.py STUDY                  # prints a page
-python tools/studies/report.py STUDY ... --out PAGE   # PAGE.md and figures
+python tools/studies/report.py STUDY --out PAGE       # PAGE.md and figures
 python tools/studies/report.py --pages [--check]      # this repository's pages
 
 It needs pandas, scipy and matplotlib: pip install -e ".[figures]".
@@ -95,7 +95,9 @@ TABLES = (
 def make_parser():
     parser = command_parser(__doc__)
     add = parser.add_argument
-    add('study', nargs='*', help='study files that compare')
+    add('study', nargs='?', help='the study file')
+    add('--beside', nargs='+', default=[], metavar='STUDY',
+        help='studies whose methods it is compared with, before its own')
     add('--records', type=Path, nargs='+', default=[],
         help='files of the records (default: results/STUDY.jsonl of each)')
     add('--methods', nargs='+', default=[], help='some of the methods only')
@@ -122,7 +124,7 @@ def page_of(report: Report, commands: Sequence[str] = (),
     parts = [
         f'# {title(report)}',
         WRITTEN,
-        report.studies[-1].about.partition('\n')[2].strip(),
+        report.subject.about.partition('\n')[2].strip(),
         '## Setting',
         '\n'.join(lines(text, '- ') for text in settings(report)),
         '\n'.join(['```bash', *commands, '```']),
@@ -222,7 +224,7 @@ def lines(text: str, bullet: str = '') -> str:
 
 def read(paths: Sequence, records: Sequence[Path] = (),
          names: Sequence[str] = ()) -> Report:
-    """The report of study files, of all methods or some."""
+    """The report of study files, of which the last is the subject."""
     studies = [read_study(path) for path in paths]
     check_names('--methods', names, [
         method.name for study in studies for method in study.methods])
@@ -241,9 +243,10 @@ def write(args, words: Sequence[str]) -> list[Path]:
 
     ``words`` are the options as the page prints them.
     """
-    report = read(args.study, args.records, args.methods)
+    paths = [*args.beside, args.study]
+    report = read(paths, args.records, args.methods)
     command = shlex.join(word for word in words if word != '--check')
-    commands = [*(f'bash tools/study.sh {path}' for path in args.study),
+    commands = [*(f'bash tools/study.sh {path}' for path in paths),
                 f'python tools/studies/report.py {command}']
     if args.out is None:
         print(page_of(report, commands))
@@ -296,7 +299,7 @@ def main():
     args = parser.parse_args()
     if bool(args.study) == args.pages or args.check and not (
             args.out or args.pages):
-        parser.error('expected study files or --pages, and --check beside '
+        parser.error('expected a study file or --pages, and --check beside '
                      '--out or --pages; add one')
     try:
         old = (pages(parser, args.check) if args.pages

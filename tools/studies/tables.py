@@ -46,13 +46,15 @@ class Report:
     """Tables of the records of some studies.
 
     Attributes:
+        subject (Study): what it is about, the last; the others stand beside.
         methods (dict[str, StudyMethod]): the rows, in this order.
         frame (pandas.DataFrame): a row for each run that did not diverge,
             AP in per cent.
     """
 
     def __init__(self, studies: list[Study], records: list[StudyRecord]):
-        self.studies, self.metric = studies, studies[0].metric
+        self.studies, self.subject = studies, studies[-1]
+        self.metric = studies[0].metric
         self.methods: dict[str, StudyMethod] = {}
         for method in (m for study in studies for m in study.methods):
             self.methods.setdefault(method.name, method)
@@ -101,10 +103,10 @@ class Report:
         return found
 
     def verdict(self, control: str, column: str = 'last') -> str:
-        """Which methods of the last study are above a control, below, or
+        """Which methods of the subject are above a control, below, or
         neither; the last with the bound of equivalence, if their runs pool.
         """
-        subject = {method.name for method in self.studies[-1].methods}
+        subject = {method.name for method in self.subject.methods}
         found = {name: text for name, text
                  in self.differences(control, column).items()
                  if name in subject and '[' in text}
