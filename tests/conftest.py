@@ -5,6 +5,9 @@ import functools
 import logging
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import mmengine.config.config
@@ -24,6 +27,7 @@ from stepnet_mm.ops import residual_tail
 from stepnet_mm.steps import StepSize
 
 pytest_plugins = ['limits']
+ROOT = Path(__file__).parents[1]
 
 # Tools that tests run in this process import it; Ctrl-C stays pytest's.
 if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -98,6 +102,17 @@ def forget_instances(kind):
     for subclass in kind.__subclasses__():
         subclass._instance_dict.clear()
         forget_instances(subclass)
+
+
+@pytest.fixture(scope='session')
+def studies_venv():
+    """The environment that has Snakemake; skips where it cannot be made."""
+    done = subprocess.run(
+        ['bash', ROOT / 'tools/studies/install.sh'], capture_output=True,
+        text=True, env=dict(os.environ, PYTHON=sys.executable))
+    if done.returncode:
+        pytest.skip(f'no Snakemake here: {done.stderr or "no Python 3.11"}')
+    return done.stdout.strip()
 
 
 @pytest.fixture

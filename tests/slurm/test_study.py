@@ -65,24 +65,14 @@ class TinyStudy:
                    in self.run.folder.glob('*/vis_data/scalars.json'))
 
 
-@pytest.fixture
-def venv():
-    """The environment that has Snakemake; skips where it cannot be made."""
-    done = subprocess.run(
-        ['bash', ROOT / 'tools/studies/install.sh'], capture_output=True,
-        text=True, env=dict(os.environ, PYTHON=sys.executable))
-    if done.returncode:
-        pytest.skip(f'no Snakemake here: {done.stderr or "no Python 3.11"}')
-    return done.stdout.strip()
-
-
 @pytest.mark.long
-def test_preempted_requeued_and_its_engine_killed(lab, tmp_path, venv):
-    """It ends as one without Snakemake that nothing stopped."""
+def test_preempted_requeued_and_its_engine_killed(
+        lab, tmp_path, studies_venv):
+    """It ends as one that nothing stopped."""
     pytest.importorskip('mmpretrain')
-    whole = TinyStudy(tmp_path / 'whole', '/dev/null/none')
+    whole = TinyStudy(tmp_path / 'whole', studies_venv)
     undisturbed = whole.start()
-    study = TinyStudy(tmp_path / 'stopped', venv,
+    study = TinyStudy(tmp_path / 'stopped', studies_venv,
                       SLURM_CONF=lab.environment['SLURM_CONF'])
     words = 'sbatch=--partition=main --time=30',
     process = study.start(*words)

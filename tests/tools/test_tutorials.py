@@ -70,18 +70,19 @@ def test_a_page_is_whole_and_the_same_in_both_languages(name):
 
 @pytest.mark.long
 @pytest.mark.parametrize('name', ENGLISH)
-def test_a_tutorial_runs(name, tmp_path, monkeypatch):
+def test_a_tutorial_runs(name, tmp_path, monkeypatch, request):
     """For a shorter time, and CIFAR-10 is a drawn one."""
     for module in ('nbclient', 'ipykernel', 'mmdet', 'mmpretrain'):
         pytest.importorskip(module)
     from nbclient import NotebookClient
-    # Without Snakemake, which tests/studies has.
-    monkeypatch.setenv('STUDIES_VENV', '/dev/null/none')
     draw_cifar(tmp_path / 'data/cifar10', train=16, test=4)
-    for folder in ('configs', 'tools'):
+    for folder in ('configs', 'requirements', 'tools'):
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / 'docs/tutorials').mkdir(parents=True)
     text = PAGES[name].read_text()
+    if 'study.sh' in text:
+        monkeypatch.setenv('STUDIES_VENV',
+                           request.getfixturevalue('studies_venv'))
     for constant, smaller in SMALLER[name].items():
         constant, smaller = (t.replace('\\', '\\\\').replace('\n', '\\n')
                              for t in (constant, smaller))
