@@ -7,7 +7,7 @@ and requirements/.
 PYTHON = ('3.10', '3.13')
 #: Import name -> the least version.
 MIN_VERSIONS = dict(torch='2.1', mmengine='0.10', mmcv='2.0', mmdet='3.0',
-             mmpretrain='1.0')
+                    mmpretrain='1.0')
 #: Environments in which the core tests ran: what the set-up was given, STACK=,
 #: Pythons, and versions by import name.
 TRIED = {

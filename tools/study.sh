@@ -58,7 +58,7 @@ venv=$(PYTHON=$python bash "$root/tools/studies/install.sh" 9>&-) || { say "expe
 # Of itself it keeps nothing: records and checkpoints say what is left.
 rm -rf "$work_dir/engine"
 mkdir "$work_dir/engine"
-[[ " $* " == *' -j'* || " $* " == *' -c'* || " $* " == *' --jobs'* || " $* " == *' --cores'* ]] || set -- -j 1 "$@"
+[[ " $*" == *' -j'* || " $*" == *' -c'* || " $*" == *' --jobs'* || " $*" == *' --cores'* ]] || set -- -j 1 "$@"
 # Not bin/snakemake, which a checkout that was moved has lost.
 start=("$venv/bin/python" -m snakemake --snakefile "$root/tools/studies/Snakefile"
   --directory "$work_dir/engine" --workflow-profile none --keep-going --nolock

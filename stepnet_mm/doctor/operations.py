@@ -129,7 +129,7 @@ def cost(device: str) -> Iterator[dict]:
         dtype = dtypes(device)[1]
     images = images.to(device, memory_format=layout)
     networks = {name: TimedNetwork(build_backbone(device, layout, **settings),
-                                 images, dtype=dtype)
+                                   images, dtype=dtype)
                 for name, settings in NETWORKS.items()}
     times = interleave({name: network.seconds
                         for name, network in networks.items()}, ROUNDS)
