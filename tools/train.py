@@ -20,6 +20,7 @@ from stepnet_mm import config
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.work_dir import work_dir_lock
+from stepnet_mm.recording.step_size_ablation import step_sizes_of
 from stepnet_mm.utils.files import read_last_checkpoint
 from stepnet_mm.utils.provenance import machine, revision
 from stepnet_mm.utils.slurm import is_first_rank
@@ -74,11 +75,12 @@ def say_where_all_is(runner):
         return
     path = folder / Path(runner.cfg.filename).name
     both = shlex.join([str(path), last])
+    steps = ' --steps' if step_sizes_of(runner.model) else ''
     runner.logger.info('\n'.join([
         f'checkpoint: {last}', f'config as it ran: {path}',
         f'log and curves: {runner.log_dir}', 'next:',
         f'  python tools/test.py {both}',
-        f'  python tools/predict.py {both} IMAGE_OR_FOLDER',
+        f'  python tools/predict.py {both} IMAGE_OR_FOLDER{steps}',
         f'  python tools/analysis/plot.py training {shlex.quote(str(folder))}',
     ]))
 
