@@ -1,6 +1,7 @@
 """What the pages name is there: files, functions, pictures.
 
-Links are checked where the site is built.
+Links are checked where the site is built; tables of results, the READMEs'
+too, by `tools/studies/report.py --pages --check` in `.ci/run`.
 """
 import ast
 import re

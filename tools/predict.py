@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 import stepnet_mm  # noqa: F401  registers modules and the safe loader
-from stepnet_mm.config import import_package, library_of
+from stepnet_mm.config import add_custom_import, library_of
 from stepnet_mm.config.own_data import IMAGES
 from stepnet_mm.launch.entry import config_from, make_config_parser
 from stepnet_mm.recording import TrajectoryRecorder
@@ -116,7 +116,7 @@ def draw_steps(recorder, path, image):
 def main():
     args = parse_args()
     cfg = config_from(args)
-    import_package(cfg)
+    add_custom_import(cfg)
     library = library_of(cfg) or cfg.get('default_scope')
     if library not in PREDICTORS:
         raise ValueError(f'{args.config}: expected a config of '

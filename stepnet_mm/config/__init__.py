@@ -7,10 +7,10 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__, dict(
         conversion=['to_stepnet'],
-        lookup=['EVALUATION', 'TRAIN', 'check_sync_bn', 'has_hook',
-                'import_package', 'library_of'],
-        options=['OptionsAction', 'add_image_scale', 'set_data_root',
-                 'set_image_scale', 'set_in_loaders', 'use_amp',
+        image_scale=['add_image_scale', 'set_image_scale'],
+        lookup=['EVALUATION', 'TRAIN', 'has_hook', 'library_of'],
+        options=['OptionsAction', 'add_custom_import', 'check_sync_bn',
+                 'set_data_root', 'set_in_loaders', 'use_amp',
                  'use_auto_scale_lr', 'use_no_validation', 'use_resume',
                  'use_tta'],
         reading=['load_config', 'read_config'],

@@ -15,8 +15,9 @@ from yapf.yapflib.yapf_api import FormatCode
 
 from ..steps.base import build_step
 from ..utils.data_errors import in_a_line
-from .lookup import class_of, import_package
-from .options import scale_changes
+from .image_scale import scale_changes
+from .lookup import class_of
+from .options import add_custom_import
 from .own_data import OwnData, data_changes
 from .reading import (
     INSTALLED,
@@ -179,7 +180,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
             *(f'# {b.key} stays: {stays[b.key]}' for b in found
               if b.cls and stays[b.key] and not b.is_step)])
     variables = (dict(custom_imports=cfg.custom_imports)
-                 if import_package(cfg) else {})
+                 if add_custom_import(cfg) else {})
     if data:
         others, own = data_changes(
             cfg, data, any(b.is_measured for b in found))

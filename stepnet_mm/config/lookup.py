@@ -3,7 +3,7 @@ import inspect
 from collections.abc import Iterator
 
 from mmengine.config import Config
-from mmengine.registry import DATASETS, Registry
+from mmengine.registry import Registry
 
 TRAIN = ('train_dataloader', )
 EVALUATION = ('val_dataloader', 'test_dataloader')
@@ -58,30 +58,6 @@ def library_of(cfg: Config) -> str | None:
     return next((n for n in found if n in ('mmdet', 'mmpretrain')), None)
 
 
-def import_package(cfg: Config) -> bool:
-    """Add this package to the config's imports; False if it is there."""
-    wanted = cfg.get('custom_imports') or dict(
-        imports=[], allow_failed_imports=False)
-    imports = wanted.get('imports') or []
-    imports = [imports] if isinstance(imports, str) else list(imports)
-    if 'stepnet_mm' in imports:
-        return False
-    cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
-    return True
-
-
-def forbid_downloads(cfg: Config, key: str) -> bool:
-    """Whether a loader's datasets would have downloaded what is absent."""
-    found = False
-    for part in all_dicts(cfg[key].get('dataset')):
-        kind = class_of(part.get('type'), DATASETS, cfg.get('default_scope'))
-        default = kind and 'download' in accepted_arguments(kind)
-        if part.get('download', default):
-            part['download'] = False
-            found = True
-    return found
-
-
 def accepted_arguments(cls: type) -> set[str]:
     """Arguments of a class and its bases, which get its ``**kwargs``."""
     return {name for base in cls.__mro__ if '__init__' in vars(base)
@@ -120,17 +96,3 @@ def dicts_by_path(node, path: tuple = ()) -> Iterator[tuple]:
                 enumerate(node) if isinstance(node, (list, tuple)) else ())
     for key, child in children:
         yield from dicts_by_path(child, (*path, key))
-
-
-def check_sync_bn(cfg: Config) -> None:
-    """Refuse mmcv's SyncBN with IEBN, which has no γ and β.
-
-    Raises:
-        ValueError: on both.
-    """
-    if cfg.get('sync_bn') == 'mmcv' and dicts_of_type(
-            cfg.get('model'), 'IEBN'):
-        raise ValueError(
-            "sync_bn: expected 'torch' with norm_cfg=dict(type='IEBN'), got "
-            "'mmcv'; set 'torch', which synchronises IEBN's statistics and "
-            'keeps its gate')

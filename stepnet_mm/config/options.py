@@ -1,29 +1,23 @@
 """Changes of a config by the tools' options."""
-import copy
 import os.path as osp
 import re
-from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
 
-import numpy as np
 from mmengine.config import Config, ConfigDict, DictAction
+from mmengine.registry import DATASETS
 
 from ..utils.files import LAST_CHECKPOINT
 from .lookup import (
     EVALUATORS,
+    accepted_arguments,
     all_dicts,
-    dicts_by_path,
+    class_of,
     dicts_of_type,
     each_loader,
     has_hook,
-    later_pipelines,
     library_of,
     loaders_of,
     type_name,
 )
-
-#: Transforms that crop to a size -> their argument for it.
-CROPS = dict(RandomResizedCrop='scale', CenterCrop='crop_size')
 
 #: Spaces within a text, not those beside a comma or inside of a bracket.
 _SPACES = re.compile(r'(?<=[^,(\[\s]) +(?=[^,)\]\s])')
@@ -64,13 +58,6 @@ def _with_spaces(value):
     return value.replace('\0', ' ') if isinstance(value, str) else value
 
 
-def add_image_scale(parser: ArgumentParser) -> None:
-    """Add the option of :func:`set_image_scale`."""
-    parser.add_argument(
-        '--image-scale', nargs=2, type=int, metavar=('LONG', 'SHORT'),
-        help='scale of every Resize, px; a crop gets the SHORT edge')
-
-
 def set_data_root(cfg: Config, root: str) -> None:
     """Move all datasets of a config, and its evaluators' paths, to ``root``.
 
@@ -104,54 +91,6 @@ def _moved(value, before: set[str], root: str):
         if old and f'{value}/'.startswith(f'{old}/'):
             return osp.join(root, value[len(old):].lstrip('/'))
     return value
-
-
-def set_image_scale(cfg: Config, scale: Sequence[int]) -> None:
-    """Set the scale, long and short edge in px, of every resizing transform.
-
-    A classifier's crops get the short edge, and what is resized before a crop
-    stays as much larger.
-
-    Raises:
-        ValueError: if a data loader, or a pipeline to which a hook switches,
-            has none.
-    """
-    for name, part in (*loaders_of(cfg).items(), *later_pipelines(cfg)):
-        found = dicts_of_type(part, 'Resize', 'RandomResize',
-                              'RandomChoiceResize')
-        crops = dicts_of_type(part, *CROPS)
-        if not found and not crops:
-            raise ValueError(
-                f'--image-scale: expected a Resize, RandomResize, '
-                f'RandomChoiceResize, {" or ".join(CROPS)} to change, got '
-                f'none in {name}; leave it out')
-        for transform in found:
-            if 'scales' in transform:
-                transform['scales'] = [tuple(scale)]
-            else:
-                transform['scale'] = tuple(scale)
-        for crop in crops:
-            _crop_to(part, crop, min(scale))
-
-
-def scale_changes(cfg: Config, scale: Sequence[int]) -> Iterator[tuple]:
-    """The keys and list indices of each transform -> its new scale."""
-    changed = copy.deepcopy(cfg)
-    set_image_scale(changed, scale)
-    both = (dicts_by_path(dict(each.items())) for each in (cfg, changed))
-    for (path, old), (_, new) in zip(*both):
-        found = {key: new[key] for key in ('scale', 'scales', 'crop_size')
-                 if new.get(key) != old.get(key)}
-        if found:
-            yield path, found
-
-
-def _crop_to(part, crop: dict, edge: int) -> None:
-    """Set a crop, and what is resized to an edge before it, to a size."""
-    key = CROPS[type_name(crop)]
-    for resize in dicts_of_type(part, 'ResizeEdge'):
-        resize['scale'] = round(resize['scale'] * edge / np.max(crop[key]))
-    crop[key] = edge
 
 
 def use_amp(cfg: Config) -> None:
@@ -234,3 +173,41 @@ def use_resume(cfg: Config, path: str) -> None:
         cfg.load_from = None
     else:  # mmengine would resume from load_from
         cfg.resume = False
+
+
+def add_custom_import(cfg: Config) -> bool:
+    """Add this package to the config's imports; False if it is there."""
+    wanted = cfg.get('custom_imports') or dict(
+        imports=[], allow_failed_imports=False)
+    imports = wanted.get('imports') or []
+    imports = [imports] if isinstance(imports, str) else list(imports)
+    if 'stepnet_mm' in imports:
+        return False
+    cfg.custom_imports = dict(wanted, imports=[*imports, 'stepnet_mm'])
+    return True
+
+
+def forbid_downloads(cfg: Config, key: str) -> bool:
+    """Whether a loader's datasets would have downloaded what is absent."""
+    found = False
+    for part in all_dicts(cfg[key].get('dataset')):
+        kind = class_of(part.get('type'), DATASETS, cfg.get('default_scope'))
+        default = kind and 'download' in accepted_arguments(kind)
+        if part.get('download', default):
+            part['download'] = False
+            found = True
+    return found
+
+
+def check_sync_bn(cfg: Config) -> None:
+    """Refuse mmcv's SyncBN with IEBN, which has no γ and β.
+
+    Raises:
+        ValueError: on both.
+    """
+    if cfg.get('sync_bn') == 'mmcv' and dicts_of_type(
+            cfg.get('model'), 'IEBN'):
+        raise ValueError(
+            "sync_bn: expected 'torch' with norm_cfg=dict(type='IEBN'), got "
+            "'mmcv'; set 'torch', which synchronises IEBN's statistics and "
+            'keeps its gate')

@@ -16,10 +16,10 @@ from .lookup import (
     class_of,
     dicts_of_type,
     has_hook,
-    import_package,
     later_pipelines,
     type_name,
 )
+from .options import add_custom_import
 
 #: Transforms and datasets that take no None in the place of an image.
 NEED_ALL = ('KeyMapper', 'TransformBroadcaster', 'ApplyToList',
@@ -62,7 +62,7 @@ def use_intact_images(cfg: Config) -> list[str]:
             transform['type'] = 'LoadIntactImageFromFile'
             lines.append(f'{name}: LoadIntactImageFromFile replaces '
                          'LoadImageFromFile; broken images are skipped')
-    if import_package(cfg):
+    if add_custom_import(cfg):
         lines.append('custom_imports: stepnet_mm is added')
     return lines + _add_hook(cfg, 'BrokenImageHook', 'counts broken images')
 

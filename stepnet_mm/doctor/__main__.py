@@ -26,10 +26,10 @@ from ..utils.command_line import (
 from . import environment, process
 
 #: The checks of an environment and of a device: module and function.
-ENVIRONMENT = 'operations:resume', 'environment:operators'
-DEVICE = ('operations:kernels', 'operations:backbone', 'operations:steps',
-          'operations:cost', 'environment:operators', 'operations:resume',
-          'operations:ddp')
+ENVIRONMENT = 'trials:resume', 'environment:mmcv_operators'
+DEVICE = ('trials:kernels', 'trials:backbone', 'trials:steps',
+          'trials:cost', 'environment:mmcv_operators', 'trials:resume',
+          'trials:ddp')
 
 
 def main(arguments: list[str] | None = None) -> int:

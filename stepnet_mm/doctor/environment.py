@@ -89,7 +89,7 @@ def _load(name: str) -> tuple:
     return ()
 
 
-def operators(kind: str) -> Iterator[dict]:
+def mmcv_operators(kind: str) -> Iterator[dict]:
     """Whether compiled operators of mmcv run, as detectors need them."""
     import torch
     kind = kind or ('cuda' if torch.cuda.is_available() else 'cpu')
@@ -136,7 +136,7 @@ def _room(folder: Path | str, least: float, todo: str) -> dict:
 def config(path: str) -> Iterator[dict]:
     """Whether a config and its datasets can be read."""
     from ..config import check_sync_bn, read_config
-    from ..config.lookup import forbid_downloads
+    from ..config.options import forbid_downloads
     from ..launch.entry import build_loader
     cfg = read_config(path)
     check_sync_bn(cfg)

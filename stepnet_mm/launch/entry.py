@@ -18,9 +18,9 @@ from torch.utils.data import DataLoader
 
 from ..config import (
     OptionsAction,
+    add_custom_import,
     add_image_scale,
     add_resume_and_hooks,
-    import_package,
     read_config,
     set_data_root,
     set_image_scale,
@@ -144,7 +144,7 @@ def prepare_config(cfg: Config, changes: list[str]) -> Config:
     gets a line for each substitution.
     """
     own = copy.deepcopy(cfg)
-    import_package(own)
+    add_custom_import(own)
     use_tns_metric(own)
     add_resume_and_hooks(cfg, changes.append)
     return own

@@ -24,13 +24,13 @@ import torch.utils.checkpoint as cp
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
-from ..residual import Place, Trace, first_tensor, trace, with_first
+from ..residual import Place, SearchResult, first_tensor, search, with_first
+from ..residual.block_search import CHECKPOINTED
 from ..residual.stages import refusals, residual_modules, stages_of
-from ..residual.trace import CHECKPOINTED
 from ..steps.base import StepSize, build_step
 from ..utils.compilation import in_backward, is_compiling
 from .backbone import StepOwner, check_indices, one_per_stage
-from .blocks import PretrainedStart
+from .pretrained_start import PretrainedStart
 
 LEAVE_OUT = 'leave the block out (step_blocks; of add_steps, blocks)'
 
@@ -144,7 +144,7 @@ class AnyStepBlock(PretrainedStart):
         if not state:
             self._refuse_recomputing()
         state.append(None)
-        if self.place.takes:
+        if self.place.f_is_input:
             f = first_tensor([*args, *kwargs.values()])
             scaled = self._scaled(state[0], f)
             if args and args[0] is f:
@@ -265,7 +265,8 @@ class AnyStepBackbone(StepOwner):
             block, or a list with one of these per stage. Defaults to
             StepAdaptor. None leaves the stock network, or the stock stage.
         step_blocks (list[list[int]] | str, optional): the chosen blocks of
-            each stage by their indices, from 0. Defaults to all.
+            each stage by their indices, from 0. Defaults to all that take a
+            step, which ``'all'`` and ``'identity'`` mean here, too.
 
     Raises:
         ValueError: if there is no residual block that takes a step.
@@ -281,7 +282,7 @@ class AnyStepBackbone(StepOwner):
             kwargs.get('pretrained') or kwargs.get('checkpoint_path'))
         if step is None:
             return
-        found = trace(self)
+        found = search(self)
         try:
             stages = _all_stages(self, found)
         except ValueError as error:
@@ -388,7 +389,7 @@ class StepReport(list):
 
 
 def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
-              images: Any = None, blocks: str = '') -> StepReport:
+              images: Any = None, blocks: str = '.*') -> StepReport:
     """Put a step-size module into every residual block of a model.
 
     In place: weights and keys of the state_dict stay, those of the steps are
@@ -402,8 +403,8 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
         images: what the model is called with: a tensor such as
             ``torch.randn(1, 3, 224, 224)``, a dict of arguments, or a
             function that calls the model it is given. Only shapes matter.
-        blocks (str): a regular expression for the names of the blocks,
-            searched in them, such as ``'^layer[34]'``. Defaults to all.
+        blocks (str): a regular expression for whole names of blocks, such as
+            ``'layer[34].*'``. Defaults to all.
 
     Returns:
         StepReport: the blocks; print it to see where f was found.
@@ -416,9 +417,9 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
         raise ValueError(
             f'{type(model).__name__}: expected a model without steps, got one '
             'that has some; add them once')
-    found = trace(model, images)
+    found = search(model, images)
     all_names = [*chain(*_chosen(_all_stages(model, found), None, found))]
-    names = [name for name in all_names if re.search(blocks, name)]
+    names = [name for name in all_names if re.fullmatch(blocks, name)]
     if not names:
         raise ValueError(f'blocks: expected to find some of {all_names}, got '
                          f'{blocks!r}; change it')
@@ -429,7 +430,7 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
                               for name in names], found.refused)
 
 
-def _put_steps(model, names, found: Trace, cfg) -> None:
+def _put_steps(model, names, found: SearchResult, cfg) -> None:
     places = [(model.get_submodule(name), name, found.blocks[name])
               for name in names]
     steps = [_build_step(*place, cfg) for place in places]
@@ -438,7 +439,7 @@ def _put_steps(model, names, found: Trace, cfg) -> None:
         _put_step(block, place, step.train(model.training))
 
 
-def _all_stages(model, found: Trace) -> list[list[str]]:
+def _all_stages(model, found: SearchResult) -> list[list[str]]:
     """All blocks, those without a step too, as the recorder counts them."""
     if '' in found.blocks:  # the model is one block
         return [['']]
@@ -449,7 +450,7 @@ def _all_stages(model, found: Trace) -> list[list[str]]:
     return stages_of(model, residual_modules(model, found), found)
 
 
-def _chosen(stages: list[list[str]], step_blocks, found: Trace) -> list:
+def _chosen(stages: list[list[str]], step_blocks, found: SearchResult) -> list:
     """The names that ``step_blocks`` chooses of each stage."""
     if step_blocks in (None, 'all', 'identity'):
         return [[name for name in stage if name in found.blocks]
@@ -467,6 +468,6 @@ def _chosen(stages: list[list[str]], step_blocks, found: Trace) -> list:
 
 def _describe(model, name: str, place: Place) -> str:
     f = ('output - input' if place.child is None else
-         f'what {place.child} takes' if place.takes else place.child)
+         f'what {place.child} takes' if place.f_is_input else place.child)
     return (f'{name}: {type(model.get_submodule(name)).__name__}, f is {f}, '
             f'{place.channels} channels')

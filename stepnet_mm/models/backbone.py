@@ -20,7 +20,8 @@ class StepOwner(BaseModule):
     """Mixin for a backbone that holds step-size modules in its blocks.
 
     Where they start is decided while weights are loaded
-    (:class:`~.blocks.PretrainedStart`), and logged when training begins.
+    (:class:`~.pretrained_start.PretrainedStart`), and logged when training
+    begins.
 
     Attributes:
         step (dict | str | list | None): the config of the steps, or a list
@@ -37,7 +38,7 @@ class StepOwner(BaseModule):
         if self.is_init:  # then the library changes nothing, nor do we
             return super().init_weights()
         for step in self.steps():
-            step.forget_weights()
+            step.forget_loaded()
         super().init_weights()
         for step in self.steps():
             if not step.loaded:
@@ -136,7 +137,8 @@ class StepBackbone(StepOwner):
             up to rounding. Defaults to True.
 
     Raises:
-        TypeError: if the backbone's blocks are not plain.
+        TypeError: by :func:`.step_block_class`, if the backbone's blocks are
+            not plain.
         ValueError: on an unknown step type, a list of steps of another length
             than the stages, or a wrong ``step_blocks``.
     """
@@ -161,7 +163,8 @@ class StepBackbone(StepOwner):
         """A stage of the library's, with blocks that can take a step.
 
         Raises:
-            TypeError: if ``block``, the library's class, is not plain.
+            TypeError: by :func:`.step_block_class`, if ``block``, the
+                library's class, is not plain.
         """
         # A StepBlock, as in pre-activation, can take a step already.
         if self.step is None or issubclass(block, StepBlock):

@@ -24,36 +24,9 @@ from torch import Tensor, nn
 from torch.fx import Proxy
 
 from ..ops import is_compiling
-from ..steps.base import StepSize
 from ..utils.direct_calls import convolve, normalize, rectify
-from .fusion import can_fuse, normalize_over, run_tail
-
-
-class PretrainedStart(nn.Module):
-    """Mixin for a module with a ``step``, None where it has none.
-
-    A checkpoint with the block's weights and no step trained f for Δt = 1, so
-    the step starts there if neither its config nor a checkpoint says
-    otherwise. Every way of loading comes through the block: init_cfg of the
-    backbone or the detector, load_from, torch's own.
-    """
-    #: A weight of f, which shows that a checkpoint has the block.
-    residual_weight = 'conv1.weight'
-    step: StepSize | None
-
-    def _load_from_state_dict(self, state_dict: dict, prefix: str,
-                              *args) -> None:
-        super()._load_from_state_dict(state_dict, prefix, *args)
-        if isinstance(self.step, StepSize) and (
-                self._comes_without_step(state_dict, prefix)):
-            self.step.start_pretrained()
-
-    def _comes_without_step(self, state_dict: dict, prefix: str) -> bool:
-        own = dict(self.named_parameters()).get(self.residual_weight)
-        given = state_dict.get(prefix + self.residual_weight)
-        fits = own is not None and getattr(given, 'shape', None) == own.shape
-        return fits and not any(
-            key.startswith(f'{prefix}step.') for key in state_dict)
+from .fusion import can_fuse, normalize_in_place, run_tail
+from .pretrained_start import PretrainedStart
 
 
 class StepBlock(PretrainedStart):
@@ -144,11 +117,11 @@ class StepBlock(PretrainedStart):
         """Up to the last convolution's output."""
         return self._convolve_by(False, x)
 
-    def _convolve_by(self, over: bool, x: Tensor) -> Tensor:
+    def _convolve_by(self, in_place: bool, x: Tensor) -> Tensor:
         for i in range(1, self.num_convs):
             conv = self._modules[f'conv{i}']
             norm, z = getattr(self, f'norm{i}'), convolve(conv, x)
-            x = (normalize_over(norm, conv, z) if over
+            x = (normalize_in_place(norm, conv, z) if in_place
                  else normalize(norm, z))
             x = self._plug_in(i, rectify(self.relu, x))
         return convolve(self.last_conv, x)

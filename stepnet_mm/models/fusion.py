@@ -1,9 +1,11 @@
 """The fused tail of a step block: last BatchNorm, step size, sum and ReLU.
 
-    can_fuse             whether the block's modules allow it
+    can_fuse             whether the block's modules allow it; x must be large
+                         (ops.residual_tail.MIN_NUMEL)
     run_tail             y from z, the last convolution's output, and x_t:
-      StepBlock.end        the modules one by one, where the maps do not fit
-      _run_over_maps       no gradient, on a CPU: f is written over z
+      StepBlock.end        the modules one by one, where the maps do not fit or
+                         no kernel passed its test (ops/tail_kernels.py)
+      _run_in_place       no gradient, on a CPU: f is written over z
       _run_by_moments      else: f is never built (ops/residual_tail.py)
       attach_mean          the mean over space that the next block needs
 
@@ -62,8 +64,8 @@ def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     step = block.step
     if step is None or not _fits(block.last_norm, z, identity):
         y = block.end(identity, block.complete(z))
-    elif _writes_over(z):
-        y = _run_over_maps(block, step, z, identity)
+    elif _writes_in_place(z):
+        y = _run_in_place(block, step, z, identity)
     else:
         y = _run_by_moments(block.last_norm, step, z, identity)
     # A hook may change y so that nobody can tell.
@@ -79,16 +81,16 @@ def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
         alone and _running(norm) is None)
 
 
-def _run_over_maps(block: 'StepBlock', step: StepSize, z: Tensor,
+def _run_in_place(block: 'StepBlock', step: StepSize, z: Tensor,
                    identity: Tensor) -> Tensor:
-    z = normalize_over(block.last_norm, block.last_conv, z)
+    z = normalize_in_place(block.last_norm, block.last_conv, z)
     _, step_size = step(
         BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z))
     return torch.addcmul(
         identity, z, step_size.to(z.dtype), out=z).relu_()
 
 
-def _writes_over(z: Tensor) -> bool:
+def _writes_in_place(z: Tensor) -> bool:
     """Whether large maps are written over: in inference on a CPU.
 
     There they are expensive to allocate.
@@ -97,11 +99,11 @@ def _writes_over(z: Tensor) -> bool:
         torch.is_grad_enabled() or is_compiling())
 
 
-def normalize_over(norm: Any, conv: Any, z: Tensor) -> Tensor:
+def normalize_in_place(norm: Any, conv: Any, z: Tensor) -> Tensor:
     """norm(z) of z = conv(x), over z where nobody holds it."""
     running = _running(norm) if type(norm) is nn.BatchNorm2d else None
-    if (running is None or type(conv) is not nn.Conv2d or not _writes_over(z)
-            or _is_hooked(conv) or _is_hooked(norm)
+    if (running is None or type(conv) is not nn.Conv2d
+            or not _writes_in_place(z) or _is_hooked(conv) or _is_hooked(norm)
             or not ResidualTail.supports(z, z)):
         return normalize(norm, z)
     unused = running[0].new_empty(0)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from ..attention import RelativeSelfAttention2d
 from ..steps.base import build_step
 from .backbone import one_per_stage
-from .blocks import PretrainedStart
+from .pretrained_start import PretrainedStart
 
 
 class SelfAttentionLayer(PretrainedStart):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..steps.base import StepSize, build_step
 from .backbone import StepOwner, one_per_stage
-from .blocks import PretrainedStart
+from .pretrained_start import PretrainedStart
 
 
 class ValueProjection(nn.Sequential):

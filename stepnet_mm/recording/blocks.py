@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from ..residual import Place, Trace, trace, trace_run
+from ..residual import Place, SearchResult, search, search_run
 from ..residual.stages import (
     is_placed,
     owner_of,
@@ -160,18 +160,18 @@ def _only(modules: dict, backbones: list[str]) -> str:
     return backbones[0] if backbones else ''
 
 
-def _look(model: nn.Module, owners: set[str], run) -> Trace:
+def _look(model: nn.Module, owners: set[str], run) -> SearchResult:
     """What passes of some parts show; `refused['']`: why there was none."""
-    seen, before = Trace(), get_random_state()
+    seen, before = SearchResult(), get_random_state()
     try:
         for owner in owners:
             part = model.get_submodule(owner)
-            found = Trace()
+            found = SearchResult()
             if run is not None:
                 with eval_mode(model):
-                    found = trace_run(part, run)
+                    found = search_run(part, run)
             try:
-                found = found if found.blocks else trace(part, partial=True)
+                found = found if found.blocks else search(part, partial=True)
             except ValueError as error:
                 found.refused.setdefault('', str(error))
             _add(seen, found, f'{owner}.' if owner else '')
@@ -180,7 +180,7 @@ def _look(model: nn.Module, owners: set[str], run) -> Trace:
     return seen
 
 
-def _add(seen: Trace, found: Trace, prefix: str) -> None:
+def _add(seen: SearchResult, found: SearchResult, prefix: str) -> None:
     for into, new in zip(vars(seen).values(), vars(found).values()):
         into.update({
             (prefix + key).rstrip('.'): v for key, v in new.items()})
@@ -197,7 +197,7 @@ def _parts(module: Any, place: Place | None) -> dict:
     step = _gate(module.step if is_placed(module) else child)
     if step:
         child = None
-    elif child and place.takes:
+    elif child and place.f_is_input:
         child = InputOf(child)
     return dict(definition='residual', identity=identity, residual=child,
                 step=step)

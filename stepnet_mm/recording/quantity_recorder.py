@@ -22,8 +22,8 @@ class QuantityRecorder(TrajectoryRecorder):
     def __init__(self, model: nn.Module, quantity: Callable,
                  blocks: str | None = None):
         super().__init__(model, blocks)
-        self._traces = [_MapHooks(trace.block, quantity)
-                        for trace in self._traces]
+        self._block_hooks = [_MapHooks(hooks.block, quantity)
+                             for hooks in self._block_hooks]
 
     @property
     def values(self) -> Tensor:

@@ -84,17 +84,18 @@ class TrajectoryRecorder:
         if self.definition == 'output':
             measured = [replace(block, identity=None, residual=None,
                                 step=None) for block in measured]
-        self._traces = [_BlockHooks(block, self.definition == 'update')
-                        for block in measured]
+        self._block_hooks = [
+            _BlockHooks(block, self.definition == 'update')
+            for block in measured]
         self._counter = _SampleCounter(_owner(model, self.blocks))
 
     def __enter__(self):
-        for hooks in (self._counter, *self._traces):
+        for hooks in (self._counter, *self._block_hooks):
             hooks.attach()
         return self
 
     def __exit__(self, *error):
-        for hooks in (self._counter, *self._traces):
+        for hooks in (self._counter, *self._block_hooks):
             hooks.detach()
 
     @property
@@ -121,22 +122,22 @@ class TrajectoryRecorder:
     def clear(self) -> None:
         """Forget the samples recorded so far."""
         self._counter.samples = 0
-        for trace in self._traces:
-            trace.rows = []
+        for hooks in self._block_hooks:
+            hooks.rows = []
 
     def _table(self, column: Callable[[dict], Tensor]) -> Tensor:
         """(N, L), of a column of every forward in every block."""
         self.check()
-        if not self._traces[0].rows:
-            return torch.zeros(0, len(self._traces))
-        return torch.stack([torch.cat([*map(column, trace.rows)])
-                            for trace in self._traces], 1)
+        if not self._block_hooks[0].rows:
+            return torch.zeros(0, len(self._block_hooks))
+        return torch.stack([torch.cat([*map(column, hooks.rows)])
+                            for hooks in self._block_hooks], 1)
 
     def _check_counts(self) -> None:
         counts: dict[int, str] = {}
-        for trace in self._traces:
-            number = sum(len(row['x']) for row in trace.rows)
-            counts.setdefault(number, trace.block.name)
+        for hooks in self._block_hooks:
+            number = sum(len(row['x']) for row in hooks.rows)
+            counts.setdefault(number, hooks.block.name)
         if len(counts) > 1:
             raise ValueError(
                 'blocks: expected blocks that every forward runs, got '
@@ -151,9 +152,9 @@ class TrajectoryRecorder:
 
     def _check_shapes(self) -> None:
         first: dict[tuple, tuple] = {}
-        for trace in self._traces:
-            name, stage = trace.block.name, trace.block.stage
-            for forward, row in enumerate(trace.rows):
+        for hooks in self._block_hooks:
+            name, stage = hooks.block.name, hooks.block.stage
+            for forward, row in enumerate(hooks.rows):
                 other, shape = first.setdefault(
                     (stage, forward), (name, row['shape']))
                 if row['shape'] != shape:

@@ -2,14 +2,14 @@
 
 May import: no other folder.
 """
-from .trace import (
+from .block_search import (
     Place,
-    Trace,
+    SearchResult,
     first_tensor,
-    trace,
-    trace_run,
+    search,
+    search_run,
     with_first,
 )
 
-__all__ = [
-    'Place', 'Trace', 'first_tensor', 'trace', 'trace_run', 'with_first']
+__all__ = ['Place', 'SearchResult', 'first_tensor', 'search', 'search_run',
+           'with_first']

@@ -4,12 +4,12 @@ from itertools import groupby
 
 from torch import nn
 
-from .trace import Place, Trace
+from .block_search import Place, SearchResult
 
 CONTAINERS = (nn.Sequential, nn.ModuleList)
 
 
-def residual_modules(model: nn.Module, seen: Trace,
+def residual_modules(model: nn.Module, seen: SearchResult,
                      prefix: str = '') -> list[str]:
     """The outermost modules that are residual blocks, or a guess.
 
@@ -19,7 +19,7 @@ def residual_modules(model: nn.Module, seen: Trace,
 
     Args:
         model (nn.Module): the model.
-        seen (Trace): what its pass showed.
+        seen (SearchResult): what its pass showed.
         prefix (str): the part of the model that the pass looked at.
 
     Raises:
@@ -48,7 +48,7 @@ def residual_modules(model: nn.Module, seen: Trace,
     return names
 
 
-def refusals(modules: dict, seen: Trace) -> str:
+def refusals(modules: dict, seen: SearchResult) -> str:
     """Why modules, of repeated ones these alone, are no residual blocks."""
     repeated = {*_repeated(modules)} & {*seen.refused}
     counts = Counter(
@@ -89,7 +89,7 @@ def owner_of(name: str, owners: list[str]) -> str:
 
 
 def stages_of(model: nn.Module, names: list[str],
-              seen: Trace) -> list[list[str]]:
+              seen: SearchResult) -> list[list[str]]:
     """Rows of blocks of one shape that hold some of the named ones.
 
     A block that is not named, or has no shortcut, still takes its place.
@@ -146,7 +146,7 @@ def _siblings(modules: dict, names: list) -> dict[str, list[str]]:
             for parent, own in kinds.items()}
 
 
-def _split(row: list[str], seen: Trace) -> list[list[str]]:
+def _split(row: list[str], seen: SearchResult) -> list[list[str]]:
     """A row of blocks by their shapes; a change of shape begins a stage.
 
     Unless it is the last block's, behind blocks of one shape (Hourglass).

@@ -106,7 +106,7 @@ class StepSize(nn.Module):
         self.loaded = False
         reset_parameters(self.modules())
 
-    def forget_weights(self) -> None:
+    def forget_loaded(self) -> None:
         """Discard the effect of checkpoints before a new initialisation."""
         self.loaded = False
 

@@ -23,16 +23,16 @@ class InitialStep(StepSize):
     def __init__(self, given_step: float | None):
         super().__init__()
         self.given_step = given_step
-        self.forget_weights()
+        self.forget_loaded()
 
     def init_weights(self) -> None:
         """The layers' starts, then that of the step size."""
         super().init_weights()
         self.set_start()
 
-    def forget_weights(self) -> None:
+    def forget_loaded(self) -> None:
         """Start where the config says, or as published."""
-        super().forget_weights()
+        super().forget_loaded()
         given = self.given_step
         self.init_step = PUBLISHED_STEP_SIZE if given is None else given
 

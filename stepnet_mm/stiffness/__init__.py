@@ -18,15 +18,13 @@ from .stiffness_record import (
     labels,
     read_stiffness_record,
 )
+from .summary import DEGREES, summarize_stiffness, summarize_tns
 from .tns import (
-    DEGREES,
     block_stiffness,
     stage_summary,
     stiff_blocks,
     stiffness_proportion,
     stiffness_survival,
-    summarize_stiffness,
-    summarize_tns,
     total_neural_stiffness,
 )
 

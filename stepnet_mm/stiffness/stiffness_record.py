@@ -16,12 +16,10 @@ import torch
 from torch import Tensor
 
 from ..json_lines import end_last_line, read_lines
+from .summary import DEGREES, summarize_stiffness, summarize_tns
 from .tns import (
-    DEGREES,
     block_stiffness,
     stiff_blocks,
-    summarize_stiffness,
-    summarize_tns,
     total_neural_stiffness,
 )
 
@@ -122,7 +120,7 @@ class StiffnessRecord:
         return self.nsi[self.finite]
 
     @property
-    def lost(self) -> int:
+    def nonfinite(self) -> int:
         """Number of samples that are not finite, excluded everywhere."""
         return int((~self.finite).sum())
 

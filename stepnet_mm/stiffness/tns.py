@@ -1,4 +1,4 @@
-r"""Total Neural Stiffness (TNS), in closed form, and numbers to log.
+r"""Total Neural Stiffness (TNS), in closed form.
 
 It is Eq. 5 of https://arxiv.org/abs/2308.09939.
 
@@ -14,16 +14,10 @@ union, a sum of S terms, without a grid of thresholds.
 All functions raise a ValueError on wrong shapes, no column, or a
 negative NSI or threshold.
 """
-import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-#: The degree (M1, M2) at which the stiffness proportion is logged: 1.5 times
-#: the stage's mean, without an absolute threshold.
-DEGREES = ((0.5, 0.), )
 
 
 class StageSummary(NamedTuple):
@@ -140,60 +134,6 @@ def stiff_blocks(nsi: Tensor, stage: Tensor, m1: float, m2: float) -> Tensor:
     nsi, mean, finite = _with_means(nsi, stage)
     degree = _thresholds('m1', m1), _thresholds('m2', m2)
     return _is_stiff(nsi, mean, *degree) & finite[:, None]
-
-
-def summarize_stiffness(nsi: Tensor, stage: Tensor,
-                        blocks: Sequence[str] = ()) -> dict[str, float]:
-    """TNS, NSI and the stiffness proportion of some samples.
-
-    Args:
-        nsi (Tensor): (N, L), NSI of every measured block (Eq. 4).
-        stage (Tensor): (L,), the stage label of every column.
-        blocks (sequence[str]): names of the L blocks; left out, the means
-            by block are not reported.
-
-    Returns:
-        dict[str, float]: ``tns`` (Eq. 5), ``tns_median`` and ``tns_q95`` as
-        :func:`summarize_tns` gives them; ``nsi_stage{s}_mean`` and
-        ``nsi_stage{s}_max``; ``proportion_{M1}_{M2}``; ``nsi/{block}``, the
-        block's mean; ``nonfinite``, the number of samples with an inf or NaN,
-        which are left out of all others. That number alone if no sample is
-        finite.
-    """
-    summary = stage_summary(nsi, stage)
-    stages, mean, maximum, finite = summary
-    lost: dict[str, float] = dict(nonfinite=int((~finite).sum()))
-    if not finite.any():
-        return lost
-    nsi = torch.as_tensor(nsi, dtype=torch.float64)[finite]
-    scalars = summarize_tns(summary.tns()[finite])
-    for s, column, top in zip(stages.tolist(), mean[finite].T,
-                              maximum[finite].T):
-        scalars[f'nsi_stage{s}_mean'] = column.mean().item()
-        scalars[f'nsi_stage{s}_max'] = top.max().item()
-    for m1, m2 in DEGREES:
-        scalars[f'proportion_{m1:g}_{m2:g}'] = stiffness_proportion(
-            nsi, stage, [m1], [m2]).item()
-    for name, column in zip(blocks, nsi.T):
-        scalars[f'nsi/{name}'] = column.mean().item()
-    return {**scalars, **lost}
-
-
-def summarize_tns(tns: Tensor) -> dict[str, float]:
-    """TNS of a network, and its spread over samples.
-
-    Args:
-        tns (Tensor): (N,), TNS of each sample, finite.
-
-    Returns:
-        dict[str, float]: ``tns``, the mean (Eq. 5), which few samples can
-        dominate; ``tns_median`` and ``tns_q95``, the 50 % and the 95 %
-        quantile, interpolated linearly; all NaN without a sample.
-    """
-    if not len(tns):
-        tns = tns.new_tensor([math.nan])
-    return dict(tns=tns.mean().item(), tns_median=tns.quantile(.5).item(),
-                tns_q95=tns.quantile(.95).item())
 
 
 def _with_means(nsi, stage) -> tuple[Tensor, Tensor, Tensor]:

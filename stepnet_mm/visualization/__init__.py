@@ -9,7 +9,7 @@ from ..lazy_exports import lazy_exports
 __getattr__, __all__ = lazy_exports(
     __name__, dict(
         attention_maps=['attention_figures'],
-        stiffness_figures=['check_records', 'curve_figure', 'depth_figure',
+        stiffness_figures=['check_records', 'training_figure', 'depth_figure',
                            'labels', 'proportion_figure', 'seeds_figure',
                            'survival_figure'],
         style=['as_image', 'file_name', 'save_figure']))

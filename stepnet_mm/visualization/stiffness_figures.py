@@ -58,13 +58,13 @@ def check_records(records: list[StiffnessRecord]) -> None:
                 f'everywhere, got none in {len(record.nsi)}; leave it out')
 
 
-def lost_note(records: list[StiffnessRecord]) -> str:
+def nonfinite_note(records: list[StiffnessRecord]) -> str:
     """A line about the samples that are left out; empty if none is."""
     parts = []
     for label, record in zip(labels(records), records):
-        if record.lost:
+        if record.nonfinite:
             name = f'{label}: ' if len(records) > 1 else ''
-            parts.append(f'{name}{record.lost} of {len(record.nsi)}')
+            parts.append(f'{name}{record.nonfinite} of {len(record.nsi)}')
     text = fill(f'not finite, left out: {", ".join(parts)}', 60)
     return f'\n{text}' if parts else ''
 
@@ -146,7 +146,7 @@ def seeds_figure(records: list):
 
 
 @styled
-def curve_figure(curve: list[dict]):
+def training_figure(curve: list[dict]):
     """Draw TNS, and below it the NSI of each stage, over the iterations.
 
     TNS is drawn as its mean, median and 95 % quantile over samples. The band
@@ -193,7 +193,7 @@ def _totals(label: str, record: StiffnessRecord) -> str:
     mean, median, high = record.tns_summary().values()
     return (f'{fill(label, 28)}\n'
             f'TNS {mean:.3g}, median {median:.3g}\n95 % quantile {high:.3g}'
-            f'{lost_note([record])}')
+            f'{nonfinite_note([record])}')
 
 
 def _heat_map(axes, m1, m2, table: np.ndarray, norm):
@@ -232,7 +232,7 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
                       alpha=alpha, linewidth=0)
     legend_below(figure, [Line2D([], [], label=name, **own)
                           for name, own in zip(names, styles)])
-    figure.suptitle(heading + lost_note(records))
+    figure.suptitle(heading + nonfinite_note(records))
     return figure
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.optim import SGD
 
-from stepnet_mm.doctor import environment, operations, process
+from stepnet_mm.doctor import environment, process, trials
 from stepnet_mm.steps import SEAttention
 
 
@@ -15,11 +15,11 @@ def rows(check, device='cpu'):
 
 @pytest.mark.core
 def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
-    right = operations.check_kernels('cpu', [torch.float32])
+    right = trials.check_kernels('cpu', [torch.float32])
     wrong = [replace(right[0], ok=False, reason='7 times off'), *right[1:]]
     results = iter([wrong, right])
-    monkeypatch.setattr(operations, 'check_kernels', lambda *_: next(results))
-    (level, text), *others = rows(operations.kernels)
+    monkeypatch.setattr(trials, 'check_kernels', lambda *_: next(results))
+    (level, text), *others = rows(trials.kernels)
     assert level == 'error' and '7 times off' in text
     assert text.startswith(f'{right[0].kernel}, torch.float32, ')
     assert [level for level, _ in others] == ['ok'] * 7
@@ -32,19 +32,19 @@ def test_a_fused_tail_that_differs_is_an_error(monkeypatch, error, level):
         off = error if fused else 1e-6 * (dtype != torch.float64)
         return [torch.ones(9) + off] * 2
 
-    monkeypatch.setattr(operations, '_run', run)
-    assert [level for level, _ in rows(operations.backbone)] == [level] * 2
+    monkeypatch.setattr(trials, '_run', run)
+    assert [level for level, _ in rows(trials.backbone)] == [level] * 2
 
 
 @pytest.mark.core
 def test_a_resume_that_forgets_is_an_error(monkeypatch):
     monkeypatch.setattr(SGD, 'load_state_dict', lambda *_: None)
-    monkeypatch.setattr(operations, 'libraries', lambda: ['mmpretrain'])
-    (level, text), = rows(operations.resume, '')
+    monkeypatch.setattr(trials, 'libraries', lambda: ['mmpretrain'])
+    (level, text), = rows(trials.resume, '')
     assert level == 'error' and 'a training that was not stopped' in text
 
 
 @pytest.mark.parametrize('fused, level', [
     ([1.1] * 4 + [1.3] * 4 + [9.], 'ok'), ([1.3] * 8 + [1.1], 'warning')])
 def test_the_verdict(fused, level):
-    assert operations.verdict(fused, [1.2] * 9)['level'] == level
+    assert trials.verdict(fused, [1.2] * 9)['level'] == level

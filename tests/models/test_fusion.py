@@ -46,7 +46,7 @@ def calls(monkeypatch):
         monkeypatch.setattr(
             fusion, name, lambda *args: seen.append(args[0]) or run(*args))
 
-    watch('_run_over_maps')
+    watch('_run_in_place')
     watch('_run_by_moments')
     return seen
 

@@ -69,7 +69,7 @@ def test_where_it_starts_for_every_input(cfg, key):
     loaded.start_pretrained()
     assert loaded.loaded
     torch.testing.assert_close(loaded(x, f), f * .6)
-    loaded.forget_weights()
+    loaded.forget_loaded()
     loaded.init_weights()
     torch.testing.assert_close(loaded(x, f), f * PUBLISHED)
     for parameter in loaded.parameters():

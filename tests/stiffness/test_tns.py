@@ -145,7 +145,7 @@ def test_what_is_logged_are_means_over_the_finite_samples():
 def test_the_summary_by_block():
     """Of six samples, the first not finite; the last block has no gate."""
     record = make_record((2, 1), 6, bad=1, gates=[True, True, False])
-    assert record.lost == record.summary()['nonfinite'] == 1
+    assert record.nonfinite == record.summary()['nonfinite'] == 1
     rows, nsi = record.summary_by_block((.5, .6)), record.nsi[1:]
     assert torch.equal(record.tns(), total_neural_stiffness(nsi, STAGE))
     means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)

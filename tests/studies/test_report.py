@@ -10,8 +10,8 @@ import pytest
 import report as tool
 from figures import (
     accuracy_figure,
-    curves_figure,
     gains_figure,
+    learning_curves_figure,
     steps_figure,
     write_figures,
 )
@@ -233,7 +233,7 @@ def test_accuracy_by_method_epoch_and_mean_step():
     dots, mean = upper.lines[2:4]
     assert dots.get_xdata().tolist() == [50, 51, 52, 53]
     assert mean.get_xdata().tolist() == [51.5]
-    axes, = curves_figure(report).axes
+    axes, = learning_curves_figure(report).axes
     assert {line.get_label(): line.get_xydata()[-1].tolist()
             for line in axes.lines} == {
                 'a b': [4, -11.5], 'ECA': [4, -1.5], 'plain': [4, 0],

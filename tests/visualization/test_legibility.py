@@ -10,11 +10,11 @@ from paper_figures import step_figure, tns_figure
 from stepnet_mm.visualization import (
     as_image,
     attention_figures,
-    curve_figure,
     depth_figure,
     proportion_figure,
     seeds_figure,
     survival_figure,
+    training_figure,
 )
 
 pytest.importorskip('matplotlib')
@@ -34,7 +34,7 @@ def attention(name):
 
 
 FIGURES = dict(
-    curve=lambda: curve_figure(CURVE),
+    curve=lambda: training_figure(CURVE),
     depth=lambda: depth_figure([make_record((26, 26, 26), samples=5)]),
     seeds=lambda: seeds_figure(
         [named(f'SE_seed{i}', seed=i) for i in range(9)]),

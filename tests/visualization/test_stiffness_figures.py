@@ -5,11 +5,11 @@ from made_records import make_record, named
 from stepnet_mm.stiffness import stiffness_proportion, stiffness_survival
 from stepnet_mm.visualization import (
     as_image,
-    curve_figure,
     depth_figure,
     proportion_figure,
     seeds_figure,
     survival_figure,
+    training_figure,
 )
 
 pytest.importorskip('matplotlib')
@@ -114,7 +114,7 @@ def row(step, scale):
 
 def test_a_curve_over_the_training():
     lost = dict(step=150, nonfinite=4.)
-    upper, lower = curve_figure([
+    upper, lower = training_figure([
         row(50, 1.), row(100, .5), lost, row(200, 2.)]).axes
     assert {line.get_label(): line.get_xydata().tolist()
             for line in upper.lines} == {
@@ -127,4 +127,4 @@ def test_a_curve_over_the_training():
     bands = [set(band.get_paths()[0].vertices[:, 1].tolist())
              for band in lower.collections]
     assert bands == [{.5, .25, 1., .9, .45, 1.8}, {.2, .1, .4, .8}]
-    assert as_image(curve_figure([lost])).std() > 5
+    assert as_image(training_figure([lost])).std() > 5

@@ -120,8 +120,8 @@ def main():
     args = parse_args()
     record = read_pooled(args.records)
     header = record.header
-    print(f'{len(record.nsi)} samples, {record.lost} of them not finite and '
-          f'left out; definition {header.definition}')
+    print(f'{len(record.nsi)} samples, {record.nonfinite} of them not finite '
+          f'and left out; definition {header.definition}')
     print(', '.join(f'{key} {value:.4g}'
                     for key, value in record.tns_summary().items()))
     for k in args.k:

@@ -8,7 +8,7 @@ from work_dirs import method_of
 
 from stepnet_mm.stiffness import StiffnessRecord, labels
 from stepnet_mm.visualization import check_records, style
-from stepnet_mm.visualization.stiffness_figures import lost_note
+from stepnet_mm.visualization.stiffness_figures import nonfinite_note
 
 #: Panels of Fig. 8, by the keys of ``summarize_tns``: label and what is
 #: estimated over samples.
@@ -85,7 +85,7 @@ def tns_figure(records: list):
     panels[0].set_ylim(len(methods) - .5, -.5)
     figure.suptitle('TNS (Eq. 5) and 95 % bootstrap intervals over samples;\n'
                     'of several seeds (small dots) their range'
-                    + lost_note(records))
+                    + nonfinite_note(records))
     return figure
 
 
@@ -129,7 +129,7 @@ def step_figure(record: StiffnessRecord):
         _scatter(axes, record.header.blocks[column], nsi[finite, column],
                  step[finite, column])
     figure.suptitle(f'{record.name}: mean step size Δt against NSI, '
-                    f'{finite.sum()} samples{lost_note([record])}')
+                    f'{finite.sum()} samples{nonfinite_note([record])}')
     return figure
 
 

@@ -120,9 +120,9 @@ def print_tns(records):
         tns = record.tns()
         mean, median, high = record.tns_summary().values()
         error = tns.std().item() / math.sqrt(len(tns))
-        print(f'{name:<{width}}  {len(record.nsi):7d}  {record.lost:10d}  '
-              f'{record.header.definition:<10}  {mean:.4g} ± {error:.2g}  '
-              f'{median:.4g}  {high:.4g}')
+        print(f'{name:<{width}}  {len(record.nsi):7d}  '
+              f'{record.nonfinite:10d}  {record.header.definition:<10}  '
+              f'{mean:.4g} ± {error:.2g}  {median:.4g}  {high:.4g}')
 
 
 def print_shares(records, m1, m2):
@@ -171,7 +171,7 @@ def draw_training(args):
     print('  '.join(f'{key:>15}' for key in keys))
     for row in curve:
         print('  '.join(f'{row.get(k, math.nan):>15.4g}' for k in keys))
-    out = visualization.save_figure(visualization.curve_figure(curve), out)
+    out = visualization.save_figure(visualization.training_figure(curve), out)
     print(f'TNS curve: {out}')
 
 

@@ -32,7 +32,7 @@ def render_report(title: str, records: list, curves: dict,
         blocks=[(r.name, [list(row.values())
                           for row in r.summary_by_block(DEGREES[0])])
                 for r in records],
-        curves={name: picture(visualization.curve_figure(rows))
+        curves={name: picture(visualization.training_figure(rows))
                 for name, rows in curves.items()},
         tns=picture(tns_figure(records)) if len(records) > 1 else None,
         survival=picture(visualization.survival_figure(records)),

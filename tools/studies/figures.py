@@ -36,7 +36,7 @@ def write_figures(report, page: Path, dry: bool = False) -> dict[str, str]:
             ('fig7', report.compares_stiffness, stiffness_figure,
              'The last epoch over mean TNS by definition of NSI, as the '
              "paper's Fig. 7"),
-            ('curves', has_curves(report), curves_figure,
+            ('curves', has_curves(report), learning_curves_figure,
              curves_caption(report))):
         if shown:
             links[caption] = f'figures/{page.name}_{name}.png'
@@ -202,7 +202,7 @@ def curves_caption(report) -> str:
             * (len(shown_curves(report)) < len(report.methods)))
 
 
-def curves_figure(report):
+def learning_curves_figure(report):
     """The metric by epoch, a mean over the runs of each method.
 
     Minus that of the first control, which shows how a gain goes on.

@@ -161,7 +161,7 @@ def _stiffness(path: Path) -> dict[str, Any]:
         **_rounded(record.tns_summary()),
         **_rounded(dict(nsi=record.finite_nsi.mean().item())),
         samples=len(record.nsi),
-        lost=record.lost,
+        lost=record.nonfinite,
         blocks=[dict(stage=row['stage'],
                      **_rounded(dict(nsi=row['mean'], step=row['step'])))
                 for row in record.summary_by_block()])

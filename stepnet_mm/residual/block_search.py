@@ -51,15 +51,15 @@ class Place:
     Attributes:
         child (str | None): the child of the block that gives f; None where f
             is the block's output minus its input.
-        takes (bool): whether the child takes f instead, as a ``drop_path``
-            behind a scale does.
+        f_is_input (bool): whether the child takes f instead, as a
+            ``drop_path`` behind a scale does.
         shape (tuple): of x_t without the axis of the samples.
         axis (int | None): of x_t, that of the channels; None if unknown.
         identity (str | None): the module inside whose output is x_t; None
             where x_t is the block's input.
     """
     child: str | None
-    takes: bool
+    f_is_input: bool
     shape: tuple
     axis: int | None
     identity: str | None = None
@@ -72,7 +72,7 @@ class Place:
 
 
 @dataclass
-class Trace:
+class SearchResult:
     """What one pass of a model shows, by names of its modules.
 
     Attributes:
@@ -90,8 +90,8 @@ class Trace:
     shown: dict[str, Place] = field(default_factory=dict)
 
 
-def trace(model: nn.Module, inputs: Any = None,
-          partial: bool = False) -> Trace:
+def search(model: nn.Module, inputs: Any = None,
+           partial: bool = False) -> SearchResult:
     """Find the residual blocks of a model.
 
     Args:
@@ -105,7 +105,7 @@ def trace(model: nn.Module, inputs: Any = None,
     Raises:
         ValueError: if no pass succeeds.
     """
-    best, error = Trace(), None
+    best, error = SearchResult(), None
     for device in ('meta', None):
         for run in _runs(model, inputs):
             try:
@@ -128,8 +128,8 @@ def trace(model: nn.Module, inputs: Any = None,
         'it takes') from error
 
 
-def trace_run(model: nn.Module, run: Callable) -> Trace:
-    """As :func:`trace`, of a pass of the model itself, whose mode stays.
+def search_run(model: nn.Module, run: Callable) -> SearchResult:
+    """As :func:`search`, of a pass of the model itself, whose mode stays.
 
     Args:
         model (nn.Module): a model or a part of one.
@@ -320,8 +320,8 @@ def _apart(device) -> Iterator[None]:
         yield
 
 
-def _read(watch: _Watch) -> Trace:
-    found = Trace()
+def _read(watch: _Watch) -> SearchResult:
+    found = SearchResult()
     sums: dict[str, set] = {}
     for name, calls in watch.calls.items():
         module = watch.model.get_submodule(name)
@@ -347,7 +347,7 @@ def _read(watch: _Watch) -> Trace:
     return found
 
 
-def _look_in_training(found: Trace, ghost, run, device) -> None:
+def _look_in_training(found: SearchResult, ghost, run, device) -> None:
     """Leave out blocks that call for f otherwise than once in training."""
     blocks: Counter[str] = Counter()
     parts: Counter[str] = Counter()
@@ -375,7 +375,7 @@ def _look_in_training(found: Trace, ghost, run, device) -> None:
                 f'block {blocks[name]}')
 
 
-def _choose(found: Trace, sums: dict[str, set]) -> None:
+def _choose(found: SearchResult, sums: dict[str, set]) -> None:
     """Of nested blocks keep the outermost that adds something of its own.
 
     A stage without an activation is a sum too, of its blocks' addends.
@@ -450,12 +450,12 @@ class _Block:
 
     def _shown(self, place: Place, top, activated: bool) -> Place | None:
         """The place for one who only looks, deeper inside too."""
-        child, takes = (place.child, place.takes) if place.child else (
+        child, takes = (place.child, place.f_is_input) if place.child else (
             self._giver(top, self._inside()))
         if takes and not activated:
             child, takes = None, False  # f is output - input as well
         if child or not (activated or self.call.changed):
-            return replace(place, child=child, takes=takes)
+            return replace(place, child=child, f_is_input=takes)
         return None
 
     def _projected(self) -> Place | None:
