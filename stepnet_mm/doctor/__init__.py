@@ -3,7 +3,7 @@
 ``python -m stepnet_mm.doctor``. A check is a function that yields rows;
 :mod:`.process` runs it in a process beside the doctor.
 
-May import: config, launch, ops, profiling, steps, utils.
+May import: config, launch, ops, utils.
 """
 from ..lazy_exports import lazy_exports
 

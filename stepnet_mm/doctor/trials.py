@@ -1,15 +1,12 @@
-"""Checks what a training does on a device: kernels, networks, steps, cost,
-and trainings of seconds, saved and resumed, and of several ranks.
+"""Checks a device: kernels, and trainings of seconds, saved and resumed, and
+of several ranks.
 """
 import datetime
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
-from itertools import product
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 import torch
 from mmengine.config import Config
@@ -17,28 +14,12 @@ from mmengine.dist import all_gather_object
 from mmengine.model import BaseModel
 from mmengine.registry import MODELS
 from mmengine.runner import Runner
-from torch import Tensor, distributed, multiprocessing, nn
+from torch import Tensor, distributed, multiprocessing
 
-from ..ops import residual_tail
-from ..ops.tail_kernels import HAS_TRITON, check_kernels, formats_on
-from ..profiling import TimedNetwork, interleave, median_ratio
-from ..steps import build_step
-from ..steps.base import step_types
-from ..utils.precision import float32_or_wider
+from ..ops.tail_kernels import HAS_TRITON, check_kernels
 from .process import REPORT_IT, attempt, judge, row
 
 TODO = f'backbone.fused=False does without it; {REPORT_IT}'
-#: The fused tail's error may be so many times that of the modules, and as
-#: much more as one ReLU makes whose argument is nearly 0.
-FACTOR, FLOOR = 2, .01
-PLAIN, STEPNET, UNFUSED = 'plain', 'StepNet', 'StepNet, fused=False'
-NETWORKS: dict[str, dict] = {
-    PLAIN: dict(kind='ResNet'), STEPNET: {}, UNFUSED: dict(fused=False)}
-#: Of 9 rounds the second least and the second largest ratio are a confidence
-#: interval of the median; it is wrong in 4 % of all cases.
-ROUNDS = 9
-#: The fused tail is kept unless it is surely slower, by this factor.
-NOISE = 1.02
 #: Of a training, with a checkpoint after each, and the one that is resumed.
 ITERATIONS, RESUMED = 4, 3
 
@@ -55,100 +36,6 @@ def kernels(device: str) -> Iterator[dict]:
                 f'{found.difference:.2g} of the allowed difference')
             yield judge(found.ok, f'{found.kernel}, {dtype}, '
                         f'{found.memory_format}: {text}', TODO)
-
-
-def backbone(device: str) -> Iterator[dict]:
-    """Whether StepResNet-50's fused tail is as exact as its modules."""
-    exact = _run(device, torch.float64, torch.contiguous_format, fused=False)
-    # Small maps are quicker to compare.
-    with mock.patch.dict(residual_tail.MIN_NUMEL, cpu=0, cuda=0):
-        for kind in product(dtypes(device), formats_on(device)):
-            plain, fused = (
-                [float((got - want).norm() / want.norm()) for got, want in
-                 zip(_run(device, *kind, fused=fused), exact)]
-                for fused in (False, True))
-            yield judge(
-                all(a <= FACTOR * b + FLOOR for a, b in zip(fused, plain)),
-                f'{kind[0]}, {kind[1]}: off float64 by {fused[0]:.1e} (output)'
-                f' and {fused[1]:.1e} (gradients), fused=False by '
-                f'{plain[0]:.1e} and {plain[1]:.1e}', TODO)
-
-
-def _run(device: str, dtype: torch.dtype, layout: torch.memory_format,
-         fused: bool) -> tuple[Tensor, Tensor]:
-    """The last map and all parameters' gradients, flat, in float64 on CPU."""
-    wide = float32_or_wider(dtype)
-    narrow: dict = dict(base_channels=8, stem_channels=8) if (
-        device == 'cpu') else {}
-    network = build_backbone(device, layout, fused=fused, **narrow).to(wide)
-    for name, parameter in network.named_parameters():
-        if name.endswith('bn3.weight'):  # depth multiplies rounding errors
-            nn.init.constant_(parameter, .2)
-    shape = (4, 3, 64, 64) if device == 'cpu' else (16, 3, 224, 224)
-    images = random(*shape).to(device, wide, memory_format=layout)
-    with _autocast(device, dtype):
-        output = network(images)[-1]
-    direction = random(*output.shape).to(device, wide)
-    (.01 * output.to(wide) * direction).sum().backward()
-    return output.detach().double().cpu(), torch.cat([
-        p.grad.double().flatten().cpu()
-        for p in network.parameters() if p.grad is not None])
-
-
-def steps(device: str) -> Iterator[dict]:
-    """Whether each registered step gives finite values and gradients."""
-    for name in step_types():
-        yield from attempt(name, _try_step, name, device)
-
-
-def _try_step(name: str, device: str) -> Iterator[dict]:
-    given = dict(name='eca') if name == 'TimmAttention' else {}
-    if given and not find_spec('timm'):
-        yield row('skipped', 'timm is not installed')
-        return
-    for dtype in dtypes(device):
-        step = build_step(dict(type=name, **given), 64).to(device)
-        x, f = random(2, 4, 64, 14, 14).to(device)
-        f.requires_grad_()
-        with _autocast(device, dtype):
-            output = step(x, f)
-        output.float().square().mean().backward()
-        # A NaN or inf of the output is one of f's gradient.
-        nn.utils.clip_grad_norm_([f, *step.parameters()], 1.,
-                                 error_if_nonfinite=True)
-    yield row('ok', f'finite in {", ".join(map(str, dtypes(device)))}')
-
-
-def cost(device: str) -> Iterator[dict]:
-    """Time and memory of plain and StepNet, with and without fused tail."""
-    # Every map of StepNet is just large enough for the fused tail.
-    images, dtype = random(8, 3, 128, 128), None
-    layout = torch.contiguous_format
-    if device != 'cpu':
-        images, layout = random(128, 3, 224, 224), torch.channels_last
-        dtype = dtypes(device)[1]
-    images = images.to(device, memory_format=layout)
-    networks = {name: TimedNetwork(build_backbone(device, layout, **settings),
-                                   images, dtype=dtype)
-                for name, settings in NETWORKS.items()}
-    times = interleave({name: network.seconds
-                        for name, network in networks.items()}, ROUNDS)
-    for name, network in networks.items():
-        saved, peak = network.saved_megabytes(), network.peak_megabytes()
-        yield row('ok', f'{name}: {1e3 * median(times[name]):.1f} ms, '
-                  f'{median_ratio(times[name], times[PLAIN]):.3f} of plain; '
-                  f'{saved:.1f} MB kept for backward, {peak:.0f} MB peak on '
-                  'a GPU', seconds_of_rounds=times[name],
-                  saved_megabytes=saved, peak_megabytes=peak)
-    yield verdict(times[STEPNET], times[UNFUSED])
-
-
-def verdict(fused: list[float], unfused: list[float]) -> dict:
-    """A row: whether to keep the fused tail, from the seconds of rounds."""
-    _, low, *_, high, _ = sorted(a / b for a, b in zip(fused, unfused))
-    return judge(low <= NOISE, f'the fused tail takes {low:.2f} to {high:.2f} '
-                 'of the time without it', 'backbone.fused=False is faster',
-                 'warning')
 
 
 class _Tiny(BaseModel):
@@ -255,24 +142,6 @@ def _require_equal(got: dict, expected: dict, of: str) -> None:
 def libraries() -> list[str]:
     """The installed libraries that have a StepResNet."""
     return [name for name in ('mmpretrain', 'mmdet') if find_spec(name)]
-
-
-def build_backbone(device: str, layout: torch.memory_format,
-                   kind: str = 'StepResNet', **settings: Any) -> Any:
-    """A ResNet-50 in training mode, always with the same weights."""
-    torch.manual_seed(0)
-    network = MODELS.build(dict(
-        type=f'{libraries()[0]}.{kind}', depth=50, norm_eval=False,
-        frozen_stages=-1, **settings))
-    network.train()  # the libraries' own returns nothing
-    return network.to(device, memory_format=layout)
-
-
-def _autocast(device: str, dtype: torch.dtype) -> torch.autocast:
-    """Autocast in a half precision, none in another one."""
-    half = None if dtype == float32_or_wider(dtype) else dtype
-    # torch 2.1 refuses to name float32, even if it is disabled.
-    return torch.autocast(device, half, enabled=half is not None)
 
 
 def random(*shape: int) -> Tensor:

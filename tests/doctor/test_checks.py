@@ -25,26 +25,9 @@ def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
     assert [level for level, _ in others] == ['ok'] * 7
 
 
-@pytest.mark.parametrize('error, level', [
-    (.02, 'error'), (float('nan'), 'error'), (2e-6, 'ok')])
-def test_a_fused_tail_that_differs_is_an_error(monkeypatch, error, level):
-    def run(device, dtype, layout, fused):
-        off = error if fused else 1e-6 * (dtype != torch.float64)
-        return [torch.ones(9) + off] * 2
-
-    monkeypatch.setattr(trials, '_run', run)
-    assert [level for level, _ in rows(trials.backbone)] == [level] * 2
-
-
 @pytest.mark.core
 def test_a_resume_that_forgets_is_an_error(monkeypatch):
     monkeypatch.setattr(SGD, 'load_state_dict', lambda *_: None)
     monkeypatch.setattr(trials, 'libraries', lambda: ['mmpretrain'])
     (level, text), = rows(trials.resume, '')
     assert level == 'error' and 'a training that was not stopped' in text
-
-
-@pytest.mark.parametrize('fused, level', [
-    ([1.1] * 4 + [1.3] * 4 + [9.], 'ok'), ([1.3] * 8 + [1.1], 'warning')])
-def test_the_verdict(fused, level):
-    assert trials.verdict(fused, [1.2] * 9)['level'] == level

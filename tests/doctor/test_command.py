@@ -110,8 +110,3 @@ def test_the_whole(device, tmp_path, capsys):
     assert 'mmpretrain: a tiny StepResNet trains, is saved' in said
     names = {row['text'].partition(':')[0] for row in found['rows']}
     assert {check.rpartition(':')[2] for check in MAIN.DEVICE} < names
-    *_, fused, unfused = [
-        row for row in found['rows'] if 'seconds_of_rounds' in row]
-    assert len(fused['seconds_of_rounds']) == 9
-    # The fused tail keeps no f.
-    assert fused['saved_megabytes'] < unfused['saved_megabytes']
