@@ -50,7 +50,7 @@ from stepnet_mm.utils.command_line import command_parser
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools/studies'))
 from records import FORMAT, StudyRecord, read_records
-from study import config_digest, read_study, runs_of
+from study_file import config_digest, read_study, runs_of
 
 FILE = Path(__file__).with_suffix('.txt')
 CONFIGS = ROOT / 'configs'

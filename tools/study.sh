@@ -30,7 +30,7 @@ while [[ ${1:-} == [a-z]*=* ]]; do
   esac
   shift
 done
-command=("$python" "$root/tools/studies/run.py" "$study" "$work_dir" "$records"
+command=("$python" "$root/tools/studies/runs.py" "$study" "$work_dir" "$records"
   "${options[@]}")
 
 left=$("${command[@]}")

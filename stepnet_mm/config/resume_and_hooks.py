@@ -1,6 +1,6 @@
 """Puts this package's parts into a config that is going to run.
 
-Each function returns a line for every substitution, which is logged.
+Each ``use_`` function returns a line for every substitution, for the log.
 """
 from collections.abc import Callable
 

@@ -1,6 +1,4 @@
-"""Checks a device: kernels, and trainings of seconds, saved and resumed, and
-of several ranks.
-"""
+"""Tries kernels, and trainings of seconds: resumed, and of several ranks."""
 import datetime
 import os
 from collections.abc import Iterator

@@ -22,8 +22,8 @@ class BlockQuantityHook(TNSHook):
     Examples:
         >>> @HOOKS.register_module()
         ... class GrowthHook(BlockQuantityHook):
-        ...     def quantity(self, x, f, step):
-        ...         return (step * f).flatten(1).norm(dim=1)
+        ...     def quantity(self, x, f, step_size):
+        ...         return (step_size * f).flatten(1).norm(dim=1)
         >>> custom_hooks = [dict(type='GrowthHook', interval=100)]
     """
 
@@ -33,7 +33,7 @@ class BlockQuantityHook(TNSHook):
         super().__init__(interval, by_epoch, probe, blocks,
                          name=name or self._owner)
 
-    def quantity(self, x: Tensor, f: Tensor, step: Tensor) -> Tensor:
+    def quantity(self, x: Tensor, f: Tensor, step_size: Tensor) -> Tensor:
         """The quantity of a block for each sample, without random numbers.
 
         Args:
@@ -41,8 +41,8 @@ class BlockQuantityHook(TNSHook):
                 has it, such as tokens (N, L, C); float32 or wider.
             f (Tensor): its residual before the step size, as ``x``; of a
                 block that does not show it, output minus input.
-            step (Tensor): Δt, of a shape that broadcasts to ``x``'s; 1 of a
-                block without a gate.
+            step_size (Tensor): Δt, of a shape that broadcasts to ``x``'s; 1 of
+                a block without a gate.
 
         Returns:
             Tensor: (N,).

@@ -16,7 +16,7 @@ from ..utils.random_state import seeded
 class MeasuringHook(Hook):
     """Measures every ``interval`` iterations or epochs.
 
-    The arguments are those of :class:`TNSHook`.
+    The arguments are as of :class:`TNSHook`.
 
     Raises:
         ValueError: on a wrong argument, and before training if two hooks
@@ -88,7 +88,7 @@ class MeasuringHook(Hook):
         return runner.val_dataloader
 
     @master_only
-    def _add_scalars(self, runner, scalars: dict, step: int) -> None:
+    def _add_scalars(self, runner, scalars: dict, iteration: int) -> None:
         """Give every visualizer back end ``{name}/{key}``.
 
         The local one's go to ``{name}.json``, as the libraries' tools take
@@ -97,10 +97,10 @@ class MeasuringHook(Hook):
         named = {f'{self.name}/{key}': v for key, v in scalars.items()}
         for backend in runner.visualizer._vis_backends.values():
             if not isinstance(backend, LocalVisBackend):
-                backend.add_scalars(named, step)
+                backend.add_scalars(named, iteration)
                 continue
             path = Path(runner.log_dir, 'vis_data', f'{self.name}.json')
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, 'a') as file:
-                line = fileio.dump(dict(named, step=step), file_format='json')
-                file.write(f'{line}\n')
+                line = dict(named, step=iteration)
+                file.write(f'{fileio.dump(line, file_format="json")}\n')

@@ -4,12 +4,13 @@
     step_backbone     Step + a registered class: the same, in a config
     AnyStepBlock      a block of another library, with f ⊗ Δt in the place of f
 
-Unlike :class:`.StepBlock`, which has a forward of its own, a block here runs
-its library's. Where a child of it gives f, the forward finds in the child's
-place a function that scales what the child gives; where the block shows f by
-its output alone, y = x + f ⊗ Δt is taken from that. At Δt = 1 both are the
-stock block bit for bit. No hook is involved: layers may be replaced, copied
-and traced.
+Which modules are blocks, and which child gives f, residual/block_search.py
+finds. Unlike :class:`.StepBlock`, which has a forward of its own, a block here
+runs its library's. Where a child of it gives f, the forward finds in the
+child's place a function that scales what the child gives; where the block
+shows f by its output alone, y = x + f ⊗ Δt is taken from that. At Δt = 1 both
+are the stock block bit for bit. No hook is involved: layers may be replaced,
+copied and traced.
 """
 import functools
 import re

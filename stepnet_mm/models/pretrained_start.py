@@ -1,4 +1,7 @@
-"""Where the step of a block starts whose weights come from a checkpoint."""
+"""Whether a block's weights come from a checkpoint without steps.
+
+Then its step starts at 1, if it can (steps/initial_step.py).
+"""
 from torch import nn
 
 from ..steps.base import StepSize

@@ -109,7 +109,7 @@ def find_residual_blocks(model: nn.Module,
         for stage, row in enumerate(stages_of(model, names, seen), 1)
         for position, name in enumerate(row)}
     return [ResidualBlock(name, *places[name], modules[name],
-                          **_parts(modules[name], seen.shown.get(name)))
+                          **_parts(modules[name], seen.readable.get(name)))
             for name in modules if name in {*names}]
 
 

@@ -5,8 +5,9 @@ block y = x + f(x) if its output is a sum, its input reaches that sum through
 additions alone, and the other addends come from it. An activation may stand
 behind the sum, as in a ResNet, if one module inside gives f.
 
-The pass runs a copy of the model without numbers, on torch's meta device: it
-costs no arithmetic, draws no random number and changes nothing.
+The pass runs a copy of the model without numbers, on torch's meta device, or
+a true copy where that fails, then once more in training mode: it draws no
+random number and changes nothing.
 """
 import copy
 import inspect
@@ -80,14 +81,14 @@ class SearchResult:
         shapes (dict): of each called module, the shapes of a sample that
             goes in and that comes out.
         refused (dict): why each other called module is no block.
-        shown (dict): where all modules x + f show f, blocks, their parts and
-            rows of them, projected shortcuts too; ``child`` may be the name
-            of a module deeper inside.
+        readable (dict): where all modules x + f show f, blocks, their parts
+            and rows of them, projected shortcuts too; ``child`` may be the
+            name of a module deeper inside.
     """
     blocks: dict[str, Place] = field(default_factory=dict)
     shapes: dict[str, tuple] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    shown: dict[str, Place] = field(default_factory=dict)
+    readable: dict[str, Place] = field(default_factory=dict)
 
 
 def search(model: nn.Module, inputs: Any = None,
@@ -339,8 +340,8 @@ def _read(watch: _Watch) -> SearchResult:
             sums[name] = block.addends
         except _NoBlock as reason:
             found.refused[name] = str(reason)
-        if block.shown is not None:
-            found.shown[name] = block.shown
+        if block.readable is not None:
+            found.readable[name] = block.readable
     _choose(found, sums)
     found.blocks = {name: found.blocks[name] for name, _
                     in watch.model.named_modules() if name in found.blocks}
@@ -357,7 +358,7 @@ def _look_in_training(found: SearchResult, ghost, run, device) -> None:
         blocks[name] += first_tensor(output) is not x  # it may be skipped
 
     ghost.train()
-    shown = {name: place.child for name, place in found.shown.items()
+    shown = {name: place.child for name, place in found.readable.items()
              if place.child}
     for name, child in shown.items():
         block = ghost.get_submodule(name)
@@ -369,7 +370,7 @@ def _look_in_training(found: SearchResult, ghost, run, device) -> None:
     for name, child in shown.items():
         if parts[name] > max(blocks[name], 1) or parts[name] < blocks[name]:
             found.blocks.pop(name, None)
-            del found.shown[name]
+            del found.readable[name]
             found.refused[name] = (
                 f'{child} is called {parts[name]} times in training, the '
                 f'block {blocks[name]}')
@@ -409,7 +410,7 @@ class _Block:
         self.samples = watch.samples
         self.addends: set = set()
         #: Where it shows f to one who only looks.
-        self.shown: Place | None = None
+        self.readable: Place | None = None
         self.prefix = f'{name}.' if name else ''
 
     def place(self) -> Place:
@@ -421,14 +422,14 @@ class _Block:
         if self.samples and self.samples.isdisjoint(call.shape[:1]):
             raise _NoBlock('its first axis is not that of the samples')
         if call.shape != call.output_shape:
-            self.shown = self._projected()
+            self.readable = self._projected()
             raise _NoBlock('its output has another shape than its input')
         if _layers_with_weights(self.module) < 2:
             raise _NoBlock('its residual is one layer')
         try:
             terms, activated = self._terms()
         except _NoBlock:
-            self.shown = self._projected()
+            self.readable = self._projected()
             raise
         self.addends = {term for term, _ in terms
                         if _way(term, call.start) is not None}
@@ -438,7 +439,7 @@ class _Block:
         child, takes = self._giver(top, self._children())
         place = Place(child, takes, call.shape[1:],
                       _channel_axis(terms, call.shape))
-        self.shown = self._shown(place, top, activated)
+        self.readable = self._readable(place, top, activated)
         if _walks_over_itself(self.module):
             raise _NoBlock('its forward runs all that it holds')
         if child is None and call.changed:
@@ -448,7 +449,7 @@ class _Block:
                            'output of a module directly inside')
         return place
 
-    def _shown(self, place: Place, top, activated: bool) -> Place | None:
+    def _readable(self, place: Place, top, activated: bool) -> Place | None:
         """The place for one who only looks, deeper inside too."""
         child, takes = (place.child, place.f_is_input) if place.child else (
             self._giver(top, self._inside()))

@@ -27,15 +27,15 @@ def residual_modules(model: nn.Module, seen: SearchResult,
     """
     modules = dict(model.named_modules())
     names = [name for name in seen.blocks if name]
-    for name, place in seen.shown.items():
+    for name, place in seen.readable.items():
         # Those whose f only hooks can read, and no containers of blocks.
-        inside = [key for key in seen.shown if owner_of(key, [name])]
+        inside = [key for key in seen.readable if owner_of(key, [name])]
         if (name and place.child and not place.identity
                 and name not in names and not owner_of(name, names)
                 and not owner_of(f'{name}.{place.child}', inside)):
             names.append(name)
     kinds = {_kind(modules[name]) for name in names}
-    names += [name for name, place in seen.shown.items() if place.identity
+    names += [name for name, place in seen.readable.items() if place.identity
               and _kind(modules[name]) in kinds and not owner_of(name, names)]
     held = {name: module for name, module in modules.items()
             if f'{name}.'.startswith(f'{prefix}.') or not prefix}
@@ -157,7 +157,7 @@ def _split(row: list[str], seen: SearchResult) -> list[list[str]]:
         taken, given = seen.shapes.get(name, (None, None))
         if taken != given or given not in current:
             one = len(stages) == 1 and taken in current and (
-                name == row[-1] and name in seen.shown)
+                name == row[-1] and name in seen.readable)
             if not one:
                 stages.append([])
             current[given] = stages[-1]

@@ -1,7 +1,8 @@
 """The state of a training that mmengine's checkpoint lacks.
 
 It is the place in the data, whether a validation is due, the counts of early
-stopping, and the random generators and buffers of every rank.
+stopping, and the random generators and buffers of every rank. ResumableLoop
+takes it up again (``_restore_state``).
 """
 import hashlib
 import reprlib

@@ -1,4 +1,6 @@
-"""Neural stiffness as pure functions on tensors (needs torch only).
+"""Neural stiffness as pure functions on tensors, and records of it.
+
+Needs torch and numpy only.
 
 May import: utils.
 """

@@ -11,7 +11,7 @@ from jobs import ROOT
 from outcome import record_of
 from records import read_records
 from resume_run import assert_same
-from study import read_study, runs_of
+from study_file import read_study, runs_of
 from waiting import until
 
 pytestmark = pytest.mark.xdist_group('slurm')

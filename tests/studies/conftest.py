@@ -1,6 +1,6 @@
 import pytest
 from made_study import make_study
-from study import runs_of
+from study_file import runs_of
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 from records import StudyRecord
-from study import read_study
+from study_file import read_study
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 

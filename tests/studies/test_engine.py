@@ -9,7 +9,7 @@ import by_path
 import pytest
 from made_study import make_study, make_tools, starts_of
 from records import read_records
-from study import runs_of
+from study_file import runs_of
 from waiting import until
 
 
@@ -19,7 +19,7 @@ def engine(request, tmp_path, monkeypatch, capsys):
 
     engine('list') lists them.
     """
-    module = by_path.load(request.config.rootpath / 'tools/studies/run.py')
+    module = by_path.load(request.config.rootpath / 'tools/studies/runs.py')
     monkeypatch.setattr(module, 'TOOLS', make_tools(tmp_path / 'tools'))
     monkeypatch.chdir(tmp_path)
     before = [(number, signal.getsignal(number)) for number in (
@@ -31,7 +31,7 @@ def engine(request, tmp_path, monkeypatch, capsys):
         for words in ([options[1:]] if 'list' in options else [
                 ('--run', run.name, *options) for run in runs]):
             monkeypatch.setattr('sys.argv', [
-                'run.py', 'made.py', 'work_dirs/made', 'results/made.jsonl',
+                'runs.py', 'made.py', 'work_dirs/made', 'results/made.jsonl',
                 *words])
             module.STOPS.clear()
             try:
@@ -231,7 +231,7 @@ def test_a_job_of_slurm_is_one_of_its_name_and_not_one_gpu(
         str(engine.module.TOOLS / 'slurm_submit.sh'),
         f'{folder}/configs/good_seed0.py', f'{folder}/good_seed0', 'the data')
     assert measure[-2] == '--wrap' and re.search(
-        r"run\.py made\.py work_dirs/made results/made\.jsonl "
+        r"runs\.py made\.py work_dirs/made results/made\.jsonl "
         r"--run good_seed0 --data-root 'the data'$", measure[-1])
 
 

@@ -20,7 +20,7 @@ from made_study import diverged_run, made_run, made_steps
 from method_colors import label, method_styles
 from records import append_record
 from scipy import stats
-from study import Study, read_study
+from study_file import Study, read_study
 from tables import STEP, Report
 
 ROOT = Path(__file__).resolve().parents[2]

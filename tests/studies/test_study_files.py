@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from made_study import make_study
 from records import planned
-from study import config_digest, read_study, runs_of
+from study_file import config_digest, read_study, runs_of
 
 from stepnet_mm.config import read_config
 

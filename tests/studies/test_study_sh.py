@@ -1,4 +1,4 @@
-"""tools/study.sh, with a made run.py and a made Snakemake."""
+"""tools/study.sh, with a made runs.py and a made Snakemake."""
 import fcntl
 import os
 import shutil
@@ -40,13 +40,13 @@ exit $code
 
 @pytest.fixture
 def home(tmp_path, request):
-    """A repository with a made run.py, and a study."""
+    """A repository with a made runs.py, and a study."""
     folder = tmp_path / 'a repository'
     for name in ('tools/study.sh', 'tools/studies/install.sh',
                  'requirements/studies.txt'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(request.config.rootpath / name, folder / name)
-    (folder / 'tools/studies/run.py').write_text(RUNS)
+    (folder / 'tools/studies/runs.py').write_text(RUNS)
     # A Python of before 3.11, as far as it says.
     (folder / 'bin').mkdir()
     venv = folder / '.venv/studies'
@@ -152,7 +152,7 @@ def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
 
 
 def test_what_outlived_a_killed_one_is_waited_for(study, tmp_path):
-    """It holds the lock, as a tool does that the made run.py was."""
+    """It holds the lock, as a tool does that the made runs.py was."""
     lock = tmp_path / 'work_dirs/my study/a_seed0/run.lock'
     lock.parent.mkdir(parents=True)
     with open(lock, 'w') as file:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from records import StudyRecord, planned
-from study import StudyRun
+from study_file import StudyRun
 
 from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.stiffness import read_stiffness_record

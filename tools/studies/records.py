@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from math import inf
 
-from study import StudyRun, config_digest, digest
+from study_file import StudyRun, config_digest, digest
 
 from stepnet_mm.json_lines import end_last_line, read_lines
 from stepnet_mm.utils.file_lock import file_lock, lock_beside

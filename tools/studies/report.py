@@ -29,7 +29,7 @@ from textwrap import fill
 from figures import title, write_figures
 from intervals import pooled_sd
 from records import read_records
-from study import check_names, read_study
+from study_file import check_names, read_study
 from tables import (
     ABLATION,
     MEASURES,

@@ -17,7 +17,7 @@ from intervals import (
 )
 from records import StudyRecord
 from scipy import stats
-from study import Study, StudyMethod
+from study_file import Study, StudyMethod
 
 from stepnet_mm.config_path import config_path
 from stepnet_mm.recording.step_size_ablation import ABLATIONS

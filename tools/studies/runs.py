@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """The runs of a study; tools/study.sh orders them.
 
-python tools/studies/run.py STUDY WORK_DIR RECORDS             # what is left
-python tools/studies/run.py STUDY WORK_DIR RECORDS --run RUN   # carries it out
+python tools/studies/runs.py STUDY WORK_DIR RECORDS            # what is left
+python tools/studies/runs.py STUDY WORK_DIR RECORDS --run RUN  # carries it out
 
 A run is trained, measured and recorded, from where it was; study.sh keeps
 others out of it. Exit code: 0 if all is well, 75 if it was stopped and goes
@@ -25,7 +25,7 @@ from pathlib import Path
 import outcome
 import records
 import torch
-from study import StudyRun, check_names, read_study, runs_of
+from study_file import StudyRun, check_names, read_study, runs_of
 
 import stepnet_mm  # registers the modules that are built
 from stepnet_mm.launch.entry import build_model
@@ -107,7 +107,7 @@ def carry_out(run: StudyRun, args) -> None:
                 raise
     print(f'{run.name}: measuring', flush=True)
     if args.sbatch:
-        words = (sys.executable, TOOLS / 'studies/run.py', args.study,
+        words = (sys.executable, TOOLS / 'studies/runs.py', args.study,
                  args.work_dir, args.records, '--run', run.name, *data)
         submit(run, args, '--wrap', shlex.join(map(str, words)))
         return
