@@ -399,11 +399,12 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
 
     Args:
         model (nn.Module): any, of torchvision, timm, transformers or your
-            own.
+            own; of a compiled model the one inside.
         step (dict | str): the step-size module.
         images: what the model is called with: a tensor such as
             ``torch.randn(1, 3, 224, 224)``, a dict of arguments, or a
-            function that calls the model it is given. Only shapes matter.
+            function that calls the model it is given. Only shapes matter;
+            the first axis is that of the samples.
         blocks (str): a regular expression for whole names of blocks, such as
             ``'layer[34].*'``. Defaults to all.
 
@@ -414,6 +415,7 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
         ValueError: if the model has steps already, no pass succeeds, or no
             block takes a step.
     """
+    model = getattr(model, '_orig_mod', model)  # of torch.compile
     if any(isinstance(m, StepSize) for m in model.modules()):
         raise ValueError(
             f'{type(model).__name__}: expected a model without steps, got one '

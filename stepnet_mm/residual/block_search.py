@@ -91,6 +91,7 @@ class SearchResult:
     readable: dict[str, Place] = field(default_factory=dict)
 
 
+@torch.inference_mode(False)  # no graph is recorded in it
 def search(model: nn.Module, inputs: Any = None,
            partial: bool = False) -> SearchResult:
     """Find the residual blocks of a model.

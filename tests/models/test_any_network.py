@@ -472,6 +472,18 @@ def test_the_chosen_blocks_alone_take_a_step():
         add_steps(Net(Bottleneck), images=IMAGES, blocks='layer9')
 
 
+@pytest.mark.core
+@torch.inference_mode()
+def test_a_model_that_ran_compiled_takes_steps():
+    net = Net(Bottleneck)
+    compiled = torch.compile(net, backend='eager')
+    before = compiled(IMAGES)
+    assert len(add_steps(
+        compiled, dict(type='ConstantStep', value=.5), IMAGES)) == 2
+    assert not torch.equal(compiled(IMAGES), before)
+    assert torch.equal(compiled(IMAGES), net(IMAGES))
+
+
 def learning(frozen_stages, **kwargs):
     """Whether each step of a Swin learns where its stem does not."""
     net = registry('mmdet').build(dict(
