@@ -7,8 +7,8 @@ Each line begins with ok, skipped, warning or error and ends with what to do.
 The exit code is 1 if there was an error. A tiny StepNet of each library trains
 for a few seconds; else nothing is changed and nothing downloaded.
 
-With --device it tries the kernels of that device and a training of several
-ranks too.
+With --device it tries that device's kernels too, and a training with one rank
+for each GPU (two on a CPU); Slurm and the disks are left out.
 """
 import argparse
 import json

@@ -16,7 +16,7 @@ from ..utils.random_state import seeded
 class MeasuringHook(Hook):
     """Measures every ``interval`` iterations or epochs.
 
-    The arguments are as of :class:`TNSHook`.
+    The arguments are those of the same name of :class:`TNSHook`.
 
     Raises:
         ValueError: on a wrong argument, and before training if two hooks

@@ -4,8 +4,8 @@
     step_backbone     Step + a registered class: the same, in a config
     AnyStepBlock      a block of another library, with f ⊗ Δt in the place of f
 
-Which modules are blocks, and which child gives f, residual/block_search.py
-finds. Unlike :class:`.StepBlock`, which has a forward of its own, a block here
+residual/block_search.py finds which modules are blocks, and which child gives
+f. Unlike :class:`.StepBlock`, which has a forward of its own, a block here
 runs its library's. Where a child of it gives f, the forward finds in the
 child's place a function that scales what the child gives; where the block
 shows f by its output alone, y = x + f ⊗ Δt is taken from that. At Δt = 1 both
@@ -29,7 +29,7 @@ from ..residual import Place, SearchResult, first_tensor, search, with_first
 from ..residual.block_search import CHECKPOINTED
 from ..residual.stages import refusals, residual_modules, stages_of
 from ..steps.base import StepSize, build_step
-from ..utils.compilation import in_backward, is_compiling
+from ..utils.compilation import in_backward, is_compiling, refuse_compiled
 from .backbone import StepOwner, check_indices, one_per_stage
 from .pretrained_start import PretrainedStart
 
@@ -266,8 +266,8 @@ class AnyStepBackbone(StepOwner):
             block, or a list with one of these per stage. Defaults to
             StepAdaptor. None leaves the stock network, or the stock stage.
         step_blocks (list[list[int]] | str, optional): the chosen blocks of
-            each stage by their indices, from 0. Defaults to all that take a
-            step, which ``'all'`` and ``'identity'`` mean here, too.
+            each stage by their indices, from 0. ``'all'``, the default, and
+            ``'identity'`` are here all that take a step.
 
     Raises:
         ValueError: if there is no residual block that takes a step.
@@ -389,8 +389,9 @@ class StepReport(list):
         return '\n'.join(self.rows)
 
 
+@torch.inference_mode(False)  # whose parameters never learn
 def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
-              images: Any = None, blocks: str = '.*') -> StepReport:
+              images: Any = None, blocks: str | None = None) -> StepReport:
     """Put a step-size module into every residual block of a model.
 
     In place: weights and keys of the state_dict stay, those of the steps are
@@ -399,33 +400,33 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
 
     Args:
         model (nn.Module): any, of torchvision, timm, transformers or your
-            own; of a compiled model the one inside.
+            own, not compiled.
         step (dict | str): the step-size module.
         images: what the model is called with: a tensor such as
             ``torch.randn(1, 3, 224, 224)``, a dict of arguments, or a
             function that calls the model it is given. Only shapes matter;
             the first axis is that of the samples.
-        blocks (str): a regular expression for whole names of blocks, such as
-            ``'layer[34].*'``. Defaults to all.
+        blocks (str, optional): a regular expression for whole names of
+            blocks, such as ``'layer[34].*'``. Defaults to all.
 
     Returns:
         StepReport: the blocks; print it to see where f was found.
 
     Raises:
-        ValueError: if the model has steps already, no pass succeeds, or no
-            block takes a step.
+        ValueError: if the model has steps already or is compiled, no pass
+            succeeds, or no block takes a step or has a name of ``blocks``.
     """
-    model = getattr(model, '_orig_mod', model)  # of torch.compile
+    refuse_compiled(model, 'add steps before torch.compile')
     if any(isinstance(m, StepSize) for m in model.modules()):
         raise ValueError(
             f'{type(model).__name__}: expected a model without steps, got one '
             'that has some; add them once')
     found = search(model, images)
     all_names = [*chain(*_chosen(_all_stages(model, found), None, found))]
-    names = [name for name in all_names if re.fullmatch(blocks, name)]
+    names = [name for name in all_names if re.fullmatch(blocks or '.*', name)]
     if not names:
-        raise ValueError(f'blocks: expected to find some of {all_names}, got '
-                         f'{blocks!r}; change it')
+        raise ValueError('blocks: expected a regular expression for whole '
+                         f'names, some of {all_names}, got {blocks!r}')
     _put_steps(model, names, found, step)
     for block in map(model.get_submodule, names):
         block.step.start_pretrained()  # type: ignore[union-attr, operator]

@@ -1,11 +1,11 @@
 """The fused tail of a step block: last BatchNorm, step size, sum and ReLU.
 
     can_fuse             whether the block's modules allow it; x must be large
-                         (ops.residual_tail.MIN_NUMEL)
+                         (ops.residual_tail.MIN_NUMEL), unless compiled
     run_tail             y from z, the last convolution's output, and x_t:
       StepBlock.end        the modules one by one, where the maps do not fit or
-                         no kernel passed its test (ops/tail_kernels.py)
-      _run_in_place       no gradient, on a CPU: f is written over z
+                         a kernel failed its test (ops/tail_kernels.py)
+      _run_in_place        no gradient, on a CPU: f is written over z
       _run_by_moments      else: f is never built (ops/residual_tail.py)
       attach_mean          the mean over space that the next block needs
 
@@ -82,7 +82,7 @@ def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
 
 
 def _run_in_place(block: 'StepBlock', step: StepSize, z: Tensor,
-                   identity: Tensor) -> Tensor:
+                  identity: Tensor) -> Tensor:
     z = normalize_in_place(block.last_norm, block.last_conv, z)
     _, step_size = step(
         BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z))

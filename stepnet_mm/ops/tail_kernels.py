@@ -100,9 +100,9 @@ def usable_kernels(device: torch.device, dtype: torch.dtype,
                 "backbone.fused: expected the fused tail's kernels to give "
                 f'what the plain formulas give for {dtype}, {memory_format} '
                 f'on {device}, got {failed}; the plain modules run there, '
-                'somewhat slower. Please report this with the file that '
-                f'`python -m stepnet_mm.doctor --device {device.type}` '
-                'writes; backbone.fused=False does without the kernels and '
+                'somewhat slower. Please report this with the file of `python '
+                f'-m stepnet_mm.doctor --device {device.type} --json FILE`; '
+                'backbone.fused=False does without the kernels and '
                 'this check', stacklevel=2)
     return _checked[key]
 

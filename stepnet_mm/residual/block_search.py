@@ -5,9 +5,9 @@ block y = x + f(x) if its output is a sum, its input reaches that sum through
 additions alone, and the other addends come from it. An activation may stand
 behind the sum, as in a ResNet, if one module inside gives f.
 
-The pass runs a copy of the model without numbers, on torch's meta device, or
-a true copy where that fails, then once more in training mode: it draws no
-random number and changes nothing.
+The pass runs a copy of the model without numbers, on torch's meta device, and
+a second one in training mode checks what it found; where that device fails, a
+true copy runs. No random number is drawn, nothing is changed.
 """
 import copy
 import inspect
@@ -91,7 +91,7 @@ class SearchResult:
     readable: dict[str, Place] = field(default_factory=dict)
 
 
-@torch.inference_mode(False)  # no graph is recorded in it
+@torch.inference_mode(False)  # which records no graph
 def search(model: nn.Module, inputs: Any = None,
            partial: bool = False) -> SearchResult:
     """Find the residual blocks of a model.
@@ -130,6 +130,7 @@ def search(model: nn.Module, inputs: Any = None,
         'it takes') from error
 
 
+@torch.inference_mode(False)
 def search_run(model: nn.Module, run: Callable) -> SearchResult:
     """As :func:`search`, of a pass of the model itself, whose mode stays.
 
@@ -276,7 +277,8 @@ class _Watch:
                 and torch.is_grad_enabled()):
             return None
         if not x.requires_grad:
-            x = x.detach().requires_grad_()
+            x = (x.clone() if x.is_inference() else x.detach()
+                 ).requires_grad_()
         marked = x.clone()  # whose node is that of x_t
         call.start = marked.grad_fn
         return with_first((args, kwargs), marked)
@@ -359,16 +361,16 @@ def _look_in_training(found: SearchResult, ghost, run, device) -> None:
         blocks[name] += first_tensor(output) is not x  # it may be skipped
 
     ghost.train()
-    shown = {name: place.child for name, place in found.readable.items()
-             if place.child}
-    for name, child in shown.items():
+    children = {name: place.child for name, place in found.readable.items()
+                if place.child}
+    for name, child in children.items():
         block = ghost.get_submodule(name)
         block.register_forward_hook(partial(count, name), with_kwargs=True)
         block.get_submodule(child).register_forward_hook(
             lambda *_, name=name: parts.update([name]))
     with suppress(Exception), torch.no_grad(), _apart(device):
         run(ghost, device)  # it may want what comes with a batch alone
-    for name, child in shown.items():
+    for name, child in children.items():
         if parts[name] > max(blocks[name], 1) or parts[name] < blocks[name]:
             found.blocks.pop(name, None)
             del found.readable[name]

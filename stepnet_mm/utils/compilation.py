@@ -47,10 +47,12 @@ def uncompiled(function: Callable) -> Callable:
     return torch.compiler.disable(function)
 
 
-def refuse_compiled(model: nn.Module) -> None:
+def refuse_compiled(
+        model: nn.Module, remedy: str = 'enter the recorder before '
+        'torch.compile, or measure without it') -> None:
     """Raise a ValueError if a part of a model is compiled.
 
-    It would ignore hooks that come later.
+    It may ignore hooks and steps that come later.
     """
     for name, module in model.named_modules():
         own = vars(module).get('forward')
@@ -59,6 +61,5 @@ def refuse_compiled(model: nn.Module) -> None:
                 or own and hasattr(own, '_torchdynamo_orig_callable')):
             raise ValueError(
                 f'{name or type(module).__name__}: expected a module that is '
-                'not compiled, got a compiled one, which does not see hooks '
-                'that come later; enter the recorder before torch.compile, '
-                'or measure without it')
+                'not compiled, got a compiled one, which does not see what '
+                f'comes later; {remedy}')

@@ -473,15 +473,20 @@ def test_the_chosen_blocks_alone_take_a_step():
 
 
 @pytest.mark.core
-@torch.inference_mode()
-def test_a_model_that_ran_compiled_takes_steps():
+def test_a_compiled_model_is_refused():
+    net = torch.compile(Net(Bottleneck), backend='eager')
+    with pytest.raises(ValueError, match='add steps before torch.compile'):
+        add_steps(net, images=IMAGES)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize('images', [IMAGES, lambda net: net(IMAGES * 1)])
+def test_steps_of_an_inference_mode_learn(images):
     net = Net(Bottleneck)
-    compiled = torch.compile(net, backend='eager')
-    before = compiled(IMAGES)
-    assert len(add_steps(
-        compiled, dict(type='ConstantStep', value=.5), IMAGES)) == 2
-    assert not torch.equal(compiled(IMAGES), before)
-    assert torch.equal(compiled(IMAGES), net(IMAGES))
+    with torch.inference_mode():
+        assert len(add_steps(net, images=images)) == 2
+    net(IMAGES).sum().backward()
+    assert all(p.grad is not None for p in net.blocks[0].step.parameters())
 
 
 def learning(frozen_stages, **kwargs):

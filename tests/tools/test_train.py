@@ -34,7 +34,8 @@ def test_a_detector_trains_resumes_and_is_tested(tool, detector, tmp_path):
     assert any('coco/bbox_mAP_50' in row for row in rows(work))
     log, = work.glob('*/*.log')
     assert re.search(r'saved iter_4.pth in [\d.]+ s', log.read_text())
-    assert f'predict.py {work / detector.name} {work}' in log.read_text()
+    assert re.search(rf'predict.py {work / detector.name} {work}\S* '
+                     'IMAGE_OR_FOLDER --steps\n', log.read_text())
     assert measured(work) == [2, 4]
     # For the libraries' tools.
     own = Config.fromfile(work / detector.name)

@@ -71,9 +71,9 @@ class Report:
             ).sort_values(['method', 'seed'], kind='stable')
         # A stage that the first run lacks stands beside the others.
         places: dict[str, int] = {}
-        self.frame = self.frame[sorted(
-            self.frame, key=lambda name: places.setdefault(
-                name.partition(', stage')[0], len(places)))]
+        self.frame = self.frame[sorted(self.frame, key=lambda name: (
+            places.setdefault(name.partition(', stage')[0], len(places)),
+            name))]
         #: The first baseline that has runs, or ''.
         self.control = next((name for name in self.baselines
                              if len(self.last(name))), '')
