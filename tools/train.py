@@ -20,7 +20,6 @@ from stepnet_mm import config
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.distributed import init_distributed
 from stepnet_mm.launch.work_dir import work_dir_lock
-from stepnet_mm.recording.step_size_ablation import step_sizes_of
 from stepnet_mm.utils.files import read_last_checkpoint
 from stepnet_mm.utils.provenance import machine, revision
 from stepnet_mm.utils.slurm import is_first_rank
@@ -70,6 +69,7 @@ def build_config(args):
 
 def say_where_all_is(runner):
     """What a training has left, and the commands that go on from it."""
+    from stepnet_mm.recording.step_size_ablation import step_sizes_of
     folder, last = Path(runner.work_dir), read_last_checkpoint(runner.work_dir)
     if not last or not is_first_rank():
         return

@@ -93,16 +93,15 @@ class TimedNetwork:
     Args:
         model (nn.Module): the network.
         images (Tensor): (N, C, H, W), on its device.
-        call (callable, optional): a function of the images, whose result
-            a training differentiates. Default: :func:`summed`.
+        call (callable): a function of the images, whose result a training
+            differentiates, such as :func:`summed`.
         dtype (torch.dtype, optional): of autocast.
     """
 
     def __init__(self, model: nn.Module, images: Tensor,
-                 call: Callable | None = None,
-                 dtype: torch.dtype | None = None):
+                 call: Callable, dtype: torch.dtype | None = None):
         self.model, self.images, self.dtype = model, images, dtype
-        self.call = call or summed(model)
+        self.call = call
 
     def seconds(self, phase: str = 'train') -> float:
         """How long ``'train'`` or ``'infer'`` takes, on a GPU too."""
