@@ -24,17 +24,15 @@ def config_path(name: str) -> str:
 
     Raises:
         ValueError: if there is no such config; names those that come close.
-        FileNotFoundError: if the package came without its configs.
     """
     wanted = PurePath(f'{name}'.removesuffix('.py') + '.py')
-    folder = _folder()
+    folder = next(filter(Path.is_dir, FOLDERS), FOLDERS[1]).resolve()
     for path in sorted(folder.rglob('*.py')):
         parts = path.relative_to(folder).parts
         if parts[-len(wanted.parts):] == wanted.parts:
             return str(path)
-    close = closest_configs(wanted.name, folder)
-    raise ValueError(f'config_path: expected {close}, '
-                     f'got {name!r}')
+    raise ValueError('config_path: expected '
+                     f'{closest_configs(wanted.name, folder)}, got {name!r}')
 
 
 def closest_configs(name: str, folder: Path) -> str:
@@ -44,12 +42,3 @@ def closest_configs(name: str, folder: Path) -> str:
     close = difflib.get_close_matches(PurePath(name).name, paths)
     return ' or '.join(paths[found] for found in close) or (
         f'a file in {folder}')
-
-
-def _folder() -> Path:
-    for folder in FOLDERS:
-        if folder.is_dir():
-            return folder.resolve()
-    raise FileNotFoundError(
-        f'config_path: expected {FOLDERS[0]} (an installation) or '
-        f'{FOLDERS[1]} (a checkout), got neither; install stepnet_mm with pip')

@@ -42,13 +42,3 @@ BINDINGS = dict(
     mmpretrain=dict(
         MODELS='stepnet_mm.models.mmpretrain_binding',
         DATASETS='stepnet_mm.datasets.cifar_stl10'))
-
-#: Library -> the module of another one, whose backbones its scope has too.
-# mmrotate uses mmdet's ResNets; mmpose's are mmpretrain's without stochastic
-# depth: the same arguments, defaults and names of weights.
-BORROWED: dict[str, dict[str, tuple[str, ...]]] = dict(
-    mmrotate={'stepnet_mm.models.mmdet_binding': (
-        'StepResNet', 'StepResNetV1d', 'StepResNeXt', 'StepRegNet',
-        'StepHRNet')},
-    mmpose={'stepnet_mm.models.mmpretrain_binding': (
-        'StepResNet', 'StepResNetV1d', 'StepResNeXt')})

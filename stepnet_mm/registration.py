@@ -9,9 +9,10 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 from .lazy_exports import homes_of
-from .registered_names import BINDINGS, BORROWED, NAMES
+from .registered_names import BINDINGS, NAMES
 
 
 def register() -> None:
@@ -23,8 +24,6 @@ def register() -> None:
     after_import('mmengine.runner.checkpoint', _make_loading_safe)
     for library in BINDINGS:
         after_import(library, _add_bindings)
-    for library in BORROWED:
-        after_import(f'{library}.registry', _add_borrowed)
 
 
 def after_import(name: str, action: Callable) -> None:
@@ -36,7 +35,7 @@ def after_import(name: str, action: Callable) -> None:
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    """Leaves the finding to the others, and wraps what they find."""
+    """Leaves the finding to the others, and acts once the module has run."""
 
     def __init__(self, name, action):
         self.name, self.action = name, action
@@ -51,33 +50,18 @@ class _Watch(importlib.abc.MetaPathFinder):
         finally:
             self.asking = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self)
+            vars(spec.loader)['exec_module'] = partial(
+                self.exec_module, spec.loader.exec_module)
         return spec
 
-    def end(self):
+    def exec_module(self, run, module):
+        # Nothing but this import ever sees it.
+        vars(module.__loader__).pop('exec_module', None)
+        run(module)
+        # An action that fails is due again when the import is tried again.
+        self.action(module)
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-
-
-class _Loader(importlib.abc.Loader):
-    """The module's own loader, and the action behind it."""
-
-    def __init__(self, loader, watch):
-        self.loader, self.watch = loader, watch
-
-    def __getattr__(self, name):
-        return getattr(self.loader, name)
-
-    def create_module(self, spec):
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module):
-        # Nothing but this import ever sees the wrapper.
-        module.__spec__.loader = module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        # An action that fails is due again when the import is tried again.
-        self.watch.action(module)
-        self.watch.end()
 
 
 class _LazyEntries(dict):
@@ -124,18 +108,10 @@ class _LazyEntries(dict):
 
 
 def _add_names(registry_module) -> None:
-    for registry, modules in NAMES.items():
-        _add_waiting(getattr(registry_module, registry), modules)
-
-
-def _add_borrowed(registry_module) -> None:
-    library = registry_module.__name__.partition('.')[0]
-    _add_waiting(registry_module.MODELS, BORROWED[library], borrowed=True)
-
-
-def _add_waiting(registry, modules: dict, borrowed: bool = False) -> None:
-    registry._module_dict = _LazyEntries(
-        registry._module_dict, homes_of(modules), borrowed)
+    for name, modules in NAMES.items():
+        registry = getattr(registry_module, name)
+        registry._module_dict = _LazyEntries(
+            registry._module_dict, homes_of(modules))
 
 
 def _add_bindings(library_module) -> None:

@@ -35,20 +35,20 @@ from mmengine.logging import MMLogger
 from mmengine.registry import MODELS, init_default_scope
 
 import stepnet_mm
-from stepnet_mm import doctor
 from stepnet_mm.attention import (
     AttentionRecord,
     LayerAttention,
     save_attention,
 )
-from stepnet_mm.hooks import TNSHook, TNSMetric
+from stepnet_mm.doctor import __main__ as doctor
 from stepnet_mm.models.any_network import AnyStepBackbone
 from stepnet_mm.registered_names import BINDINGS, NAMES
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / 'tools/studies'))
+sys.path[:0] = [f'{ROOT}/tools/studies', f'{ROOT}/tests/models']
+from equality import undrawn
 from records import FORMAT, StudyRecord, read_records
 from study_file import config_digest, read_study, runs_of
 
@@ -204,9 +204,7 @@ def plain(value) -> str:
 def records() -> Iterator[str]:
     """The fields of each record."""
     yield from signature(FORMAT, StudyRecord)
-    layer = LayerAttention('layer', np.ones((1, 1, 1)), (0, 0), [0.], 0.,
-                           (1., 1.), (0, 0))
-    image = np.zeros((1, 1, 3), np.uint8)
+    layer = LayerAttention('layer', np.ones((1, 1, 1)), (0, 0), [0.], 0.)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, 'record.jsonl')
         begin_record(path, RecordHeader('residual', ['block'], [1], [0], 1))
@@ -215,8 +213,7 @@ def records() -> Iterator[str]:
         yield from fields(header['format'], {'header: ': header,
                                              'rows: ': rows})
         path = path.with_suffix('.npz')
-        save_attention(
-            AttentionRecord([layer], image, (1, 1), (0, 0), 1), path)
+        save_attention(AttentionRecord([layer], (1, 1), (0, 0), 1), path)
         with np.load(path) as arrays:
             header = json.loads(str(arrays['header']))
             yield from (f'{header["format"]}: {key}' for key in arrays)
@@ -270,13 +267,9 @@ def facts(model: torch.nn.Module) -> str:
 
 def build(model: dict) -> torch.nn.Module:
     """Without memory for weights, and without the time to draw them."""
-    def keep(tensor, *args, **kwargs):
-        return tensor
-
     # mmpretrain reads the rates of its DropPath off a tensor.
-    with torch.device('meta'), mock.patch(
-            'torch.linspace', partial(torch.linspace, device='cpu')), (
-            mock.patch.multiple(torch.Tensor, normal_=keep, uniform_=keep)):
+    with torch.device('meta'), undrawn(), mock.patch(
+            'torch.linspace', partial(torch.linspace, device='cpu')):
         return MODELS.build(model)
 
 

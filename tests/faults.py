@@ -8,8 +8,6 @@ runs the tests there that the list names for it. At the end the tests that
 failed have to pass without a fault.
 Exit code 1 if a fault was not found: then a test is missing.
 """
-import argparse
-import compileall
 import contextlib
 import json
 import os
@@ -22,11 +20,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from py_compile import PycInvalidationMode
 from typing import NamedTuple
 
 import psutil
 import yaml
+
+from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix('.yml')
@@ -81,11 +80,6 @@ def copy_of_checkout():
             if (ROOT / name).is_file():  # not deleted
                 (checkout / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, checkout / name)
-        # By their content: a fault of one length with the text it replaces may
-        # be written within the second that a time tells.
-        compileall.compile_dir(
-            checkout / 'stepnet_mm', quiet=2,
-            invalidation_mode=PycInvalidationMode.CHECKED_HASH)
         yield checkout
 
 
@@ -164,9 +158,7 @@ def examine(faults: list, run, workers: int) -> list:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__)
     parser.add_argument('--only', nargs='+', default=[], metavar='NAME',
                         help='these faults only')
     parser.add_argument('--workers', type=int, default=2,
@@ -183,10 +175,4 @@ def main() -> int:
 
 if __name__ == '__main__':
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        sys.exit(main())
-    except CannotExamine as error:
-        print(f'faults: error: {error}', file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main())

@@ -22,7 +22,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,12 @@ from pytest import approx
 from torch import Tensor, nn
 
 import stepnet_mm  # registers modules
-from stepnet_mm.config import conversion, load_config, set_data_root
+from stepnet_mm.config import (
+    add_resume_and_hooks,
+    conversion,
+    read_config,
+    set_data_root,
+)
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.launch.entry import build_runner
 from stepnet_mm.models import step_block_class
@@ -82,15 +86,6 @@ NETWORKS: dict[str, dict] = {
 }
 STEPS = NAMES['MODELS']['stepnet_mm.steps']
 CHANNELS = 64
-#: To the config in tests/data: a stage of three measured blocks, residuals
-#: that are there from the first iteration, and few files.
-TRAINING = {
-    'model.backbone.depth': 34,
-    'model.backbone.zero_init_residual': False,
-    'train_cfg.max_iters': 10,
-    'default_hooks.checkpoint.interval': 10,
-    'log_level': 'ERROR',
-}
 Values = Iterator[tuple[str, Any]]
 
 
@@ -192,8 +187,9 @@ def training() -> Values:
     """Ten iterations of a RetinaNet from a config to its losses and TNS."""
     with tempfile.TemporaryDirectory() as folder:
         make_mini_coco(f'{folder}/data', train=8, val=3, size=64)
-        cfg = load_config(str(ROOT / 'tests/data/retinanet_mini_coco.py'),
-                          f'{folder}/work', TRAINING)
+        cfg = read_config(str(ROOT / 'tests/data/retinanet_mini_coco.py'),
+                          f'{folder}/work')
+        add_resume_and_hooks(cfg)
         set_data_root(cfg, f'{folder}/data/')
         runner = build_runner(cfg)
         runner.train()
@@ -226,8 +222,6 @@ PARTS: dict[str, Callable[[], Values]] = {
 
 def why_not(part: str) -> str:
     """Why a part cannot be compared here; '' if it can."""
-    if part == 'steps/TimmAttention' and not find_spec('timm'):
-        return 'needs timm'
     if part == 'training':
         found = versions()
         other = differences(found['python'], found)['onedl']

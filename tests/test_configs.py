@@ -32,7 +32,6 @@ def read(path):
 
 def load(path):
     cfg = copy.deepcopy(read(path))
-    pytest.importorskip(cfg.default_scope)
     init_default_scope(cfg.default_scope)
     return cfg
 

@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 from by_path import load
 
-for library in ('mmdet', 'mmpretrain'):
-    pytest.importorskip(library)
-
 CONTRACT = load(Path(__file__).with_name('contract.py'))
 #: The first one of each folder of configs.
 SOME = [*{Path(path).parent: path for path in reversed(CONTRACT.NETWORKS)

@@ -26,15 +26,12 @@ def named_code(text):
 @lru_cache(None)
 def definitions(path):
     """Names of a file's classes, functions and methods."""
-
-    def visit(body, prefix=''):
-        for node in body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                yield prefix + node.name
-            if isinstance(node, ast.ClassDef):
-                yield from visit(node.body, f'{prefix}{node.name}.')
-
-    return set(visit(ast.parse(path.read_text()).body))
+    nodes = [node for node in ast.parse(path.read_text()).body
+             if hasattr(node, 'name')]
+    return {node.name for node in nodes} | {
+        f'{node.name}.{inner.name}' for node in nodes
+        if isinstance(node, ast.ClassDef) for inner in node.body
+        if hasattr(inner, 'name')}
 
 
 def is_there(path, name):

@@ -16,8 +16,6 @@ CLASSES = [cls for cls in NAMES.values() if inspect.isclass(cls)]
 
 @pytest.mark.parametrize('cls', CLASSES, ids=lambda cls: cls.__name__)
 def test_the_example_of_a_class_runs(cls):
-    if cls is steps.TimmAttention:
-        pytest.importorskip('timm')
     names = dict(NAMES, torch=torch, MODELS=MODELS, HOOKS=HOOKS)
     example, = doctest.DocTestFinder(recurse=False).find(
         cls, cls.__name__, globs=names)

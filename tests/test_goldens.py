@@ -4,24 +4,15 @@ from pathlib import Path
 import pytest
 from by_path import load
 
-pytest.importorskip('mmdet')
-pytest.importorskip('mmpretrain')
-
 GOLDENS = load(Path(__file__).with_name('goldens.py'))
-
-
-@pytest.fixture(scope='module')
-def accepted():
-    return GOLDENS.read()
 
 
 @pytest.mark.core
 @pytest.mark.parametrize('part', GOLDENS.PARTS)
-def test_nothing_has_changed(part, accepted):
-    reason = GOLDENS.why_not(part)
-    if reason:
+def test_nothing_has_changed(part):
+    if reason := GOLDENS.why_not(part):
         pytest.skip(reason)
-    texts = GOLDENS.compare(part, GOLDENS.find(part), accepted)
+    texts = GOLDENS.compare(part, GOLDENS.find(part), GOLDENS.read())
     assert not texts, '\n'.join([*texts, GOLDENS.MEANT])
 
 

@@ -10,8 +10,6 @@ from mmengine.registry import HOOKS, MODELS, VISUALIZERS, init_default_scope
 from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.steps import SEAttention
 
-pytest.importorskip('mmdet')
-
 ROOT = Path(__file__).resolve().parents[1]
 BASES = dict(
     faster_rcnn='mmdet::faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py',
@@ -61,8 +59,6 @@ def gates(net):
     ('docs/backbones.md', 'StepVisionTransformer', 'vit', lambda net: all(
         hasattr(layer.attn, 'qkv') for layer in net.layers))])
 def test_a_config_has_its_steps(page, word, base, count, tmp_path):
-    if base:
-        pytest.importorskip('mmpretrain')
     text = next(code for code in code_of((ROOT / page).read_text())
                 if word in code and (base or '_base_ =' in code))
     cfg = config(text, tmp_path, base)
@@ -103,7 +99,6 @@ PAIRS = [
 @pytest.mark.parametrize('title, base', [pytest.param(*pair, marks=(
     [pytest.mark.core] if pair[0] == 'SyncBN' else [])) for pair in PAIRS])
 def test_the_lines_of_an_answer_make_a_config(title, base, tmp_path):
-    pytest.importorskip(BASES[base].partition('::')[0])
     text, = questions()[title]
     cfg = config(text, tmp_path, base)
     net = build_backbone(cfg, base_channels=16)
@@ -115,3 +110,11 @@ def test_the_lines_of_an_answer_make_a_config(title, base, tmp_path):
         cfg.visualizer, name='faq', save_dir=str(tmp_path)))
     assert not any('_delete_' in node for node in all_dicts(cfg.to_dict()))
     assert not {'type', 'by_epoch'} <= {*cfg.train_cfg}  # mmengine's error
+
+
+def test_a_trick_goes_on_top_of_a_config_of_mmpretrain(tmp_path):
+    text, = code_of((ROOT / 'configs/README.md').read_text())
+    cfg = config(text, tmp_path)
+    assert cfg.model.backbone.type == 'ResNet_CIFAR'
+    assert cfg.model.train_cfg == dict(
+        augments=[dict(type='Mixup', alpha=1.)])

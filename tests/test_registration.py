@@ -6,16 +6,14 @@ import pkgutil
 import sys
 from importlib.util import find_spec
 
-import fresh
 import mmengine.registry
 import pytest
 from mmengine.registry import Registry
 
 import stepnet_mm
 from stepnet_mm.lazy_exports import homes_of
-from stepnet_mm.registered_names import BINDINGS, BORROWED, NAMES
+from stepnet_mm.registered_names import BINDINGS, NAMES
 from stepnet_mm.registration import (
-    _add_bindings,
     _add_location,
     _add_names,
     _LazyEntries,
@@ -35,8 +33,6 @@ def own_modules():
 
 @pytest.mark.core
 def test_the_names_are_those_that_the_modules_register():
-    for library in ('mmdet', 'mmpretrain'):
-        pytest.importorskip(library)
     list(own_modules())
     for kind, modules in NAMES.items():
         registered = {
@@ -129,44 +125,6 @@ def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
     assert 'lazy_home' in sys.modules
     for kind in set(NAMES) - {'LAZY'}:
         assert isinstance(ROOTS[kind]._module_dict, _LazyEntries)
-
-
-def check_loaders(first):
-    importlib.import_module(first)
-    from mmengine.runner import CheckpointLoader
-    importlib.import_module('stepnet_mm')
-    assert all(loader.weights_only
-               for loader in CheckpointLoader._schemes.values())
-
-
-@pytest.mark.core
-@pytest.mark.parametrize('first', ['stepnet_mm', 'mmengine.runner'])
-def test_loading_is_safe_in_each_order_of_import(tmp_path, first):
-    fresh.printed_by(tmp_path, check_loaders, first)
-
-
-@pytest.mark.parametrize('library, theirs', [
-    ('mmrotate', 'mmdet'), ('mmpose', 'mmpretrain')])
-def test_a_scope_finds_another_librarys_backbones(library, theirs, tmp_path,
-                                                  monkeypatch):
-    """With a library of its registry alone: the real ones have no wheels."""
-    registry = pytest.importorskip(f'{theirs}.registry').MODELS
-    (tmp_path / library).mkdir()
-    (tmp_path / library / '__init__.py').write_text('')
-    (tmp_path / library / 'registry.py').write_text(
-        'from mmengine.registry import MODELS as ROOT, Registry\n'
-        f"MODELS = Registry('model', parent=ROOT, scope='{library}')")
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        models = importlib.import_module(f'{library}.registry').MODELS
-        copied = copy.deepcopy(models)
-        for name in homes_of(BORROWED[library]):
-            assert copied.get(name) is registry.get(name)
-            assert models.get(name) is registry.get(name)
-    finally:
-        ROOTS['MODELS']._children.pop(library, None)
-        for name in library, f'{library}.registry':
-            sys.modules.pop(name, None)
 
 
 @pytest.fixture

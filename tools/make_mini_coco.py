@@ -6,12 +6,12 @@ python tools/make_mini_coco.py data/mini_coco
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from stepnet_mm.datasets import make_mini_coco
-from stepnet_mm.utils.command_line import command_parser, output_folder
+from stepnet_mm.utils.command_line import command_parser
 
 
 def main():
     parser = command_parser(__doc__)
-    parser.add_argument('root', type=output_folder, help='folder to draw into')
+    parser.add_argument('root', help='folder to draw into')
     parser.add_argument('--train', type=int, default=240, help='images')
     parser.add_argument('--val', type=int, default=60, help='images')
     parser.add_argument('--size', type=int, default=192, help='edge, px')

@@ -18,7 +18,6 @@ from stepnet_mm.config import add_custom_import, library_of
 from stepnet_mm.config.own_data import IMAGES
 from stepnet_mm.launch.entry import config_from, make_config_parser
 from stepnet_mm.recording import TrajectoryRecorder
-from stepnet_mm.utils.command_line import output_folder
 from stepnet_mm.visualization.style import new_figure, save_figure, styled
 
 
@@ -27,7 +26,7 @@ def parse_args():
     parser.add_argument('checkpoint', help='checkpoint file')
     parser.add_argument('images', type=Path, metavar='IMAGE_OR_FOLDER')
     parser.add_argument(
-        '--out', type=output_folder, default=Path('predicted'),
+        '--out', type=Path, default=Path('predicted'),
         help='folder to draw into (default: predicted)')
     parser.add_argument(
         '--score', type=float, default=.3,

@@ -22,11 +22,7 @@ from stepnet_mm.launch.entry import (
     make_parser,
     prepare_config,
 )
-from stepnet_mm.utils.command_line import (
-    output_file,
-    output_folder,
-    positive,
-)
+from stepnet_mm.utils.command_line import output_file, positive
 
 
 def parse_args():
@@ -51,8 +47,7 @@ def parse_args():
     parser.add_argument(
         '--show', action='store_true', help='show predictions in windows')
     parser.add_argument(
-        '--show-dir', type=output_folder,
-        help='draw predictions into a folder')
+        '--show-dir', help='draw predictions into a folder')
     parser.add_argument(
         '--interval', type=positive, default=1,
         help='show or draw every N-th image of a classifier')

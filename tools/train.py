@@ -69,13 +69,14 @@ def build_config(args):
 
 def say_where_all_is(runner):
     """What a training has left, and the commands that go on from it."""
-    from stepnet_mm.recording.step_size_ablation import step_sizes_of
+    from stepnet_mm.steps import StepSize
     folder, last = Path(runner.work_dir), read_last_checkpoint(runner.work_dir)
     if not last or not is_first_rank():
         return
     path = folder / Path(runner.cfg.filename).name
     both = shlex.join([str(path), last])
-    steps = ' --steps' if step_sizes_of(runner.model) else ''
+    steps = ' --steps' * any(isinstance(module, StepSize)
+                             for module in runner.model.modules())
     runner.logger.info('\n'.join([
         f'checkpoint: {last}', f'config as it ran: {path}',
         f'log and curves: {runner.log_dir}', 'next:',
@@ -90,7 +91,6 @@ def main():
     cfg, own, changes = build_config(args)
     if HELD and not config.has_hook(cfg, 'PreemptionHook'):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-    config.check_sync_bn(cfg)
     init_distributed(cfg)
     with work_dir_lock(cfg.work_dir):
         runner = entry.build_runner(cfg, changes, own)

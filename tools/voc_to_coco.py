@@ -16,14 +16,14 @@ import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
-from stepnet_mm.utils.command_line import command_parser, output_folder
+from stepnet_mm.utils.command_line import command_parser
 from stepnet_mm.utils.files import atomic_write
 
 
 def parse_args():
     parser = command_parser(__doc__)
     parser.add_argument('voc', type=Path, help='folder of the dataset')
-    parser.add_argument('out', type=output_folder, help='folder to write into')
+    parser.add_argument('out', type=Path, help='folder to write into')
     parser.add_argument('--classes', nargs='+', required=True,
                         help='their names, in the order of their numbers')
     parser.add_argument('--splits', nargs='+',

@@ -5,7 +5,6 @@ May import: utils.
 from .attention_record import (
     AttentionRecord,
     LayerAttention,
-    attention_files,
     attention_path,
     mean_attention_distance,
     read_attention_histories,
@@ -19,7 +18,7 @@ from .self_attention import RelativeSelfAttention2d
 
 __all__ = [
     'AttentionRecord', 'LayerAttention', 'RelativeSelfAttention2d',
-    'attention_files', 'attention_path', 'conv_to_attention',
+    'attention_path', 'conv_to_attention',
     'mean_attention_distance', 'read_attention_histories',
     'read_attention_history', 'read_attention_record', 'save_attention',
     'uniform_attention_distance']

@@ -2,7 +2,6 @@
 import itertools
 import json
 import math
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,33 +14,29 @@ from ..utils.log_folders import log_folders
 from ..utils.precision import float32_or_wider
 
 #: What the header of a file of ours says.
-FORMAT = 'stepnet_mm attention 1'
+FORMAT = 'stepnet_mm attention 2'
+#: Query pixels of a layer whose distances are taken, at most.
+QUERIES = 1024
 
 
-def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
-                            max_queries: int = 1024) -> Tensor:
+def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.)) -> Tensor:
     r"""How far each head looks.
 
     :math:`\sum_k a_{q,k} \|k - q\|_2`, the distance between query and key
     weighted by the attention, in the mean over query pixels and images
-    (Dosovitskiy et al. 2021, appendix D.7).
-
-    One row of queries of one image is in memory at a time. For n heads of
-    width d, Q <= ``max_queries`` queries and T keys it costs n·Q·T·d
-    multiplications per image with content, n·Q·T in total without.
+    (Dosovitskiy et al. 2021, appendix D.7); of a larger map of at most 1024
+    pixels, evenly spread. What it costs: docs/self_attention.md.
 
     Args:
         layer (RelativeSelfAttention2d): the layer.
         x (Tensor): its input, (N, C, H, W).
         pixel (tuple[float, float]): height and width of one of its pixels.
             Defaults to 1.
-        max_queries (int): how many query pixels of a larger map are taken
-            at most, evenly spread. Defaults to 1024.
 
     Returns:
         Tensor: (heads, ), float64 on the CPU, in the unit of ``pixel``.
     """
-    stride = _stride(layer, x, max_queries)
+    stride = _stride(layer, x)
     rows = [torch.einsum('hpkl,pkl->h', attention[0].to(distances.dtype),
                          distances) / len(distances)
             for image in (x.split(1) if layer.content else (x[:1], ))
@@ -51,20 +46,18 @@ def mean_attention_distance(layer, x: Tensor, pixel=(1., 1.),
     return torch.stack(rows).cpu().double().mean(0)
 
 
-def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.),
-                               max_queries: int = 1024) -> float:
+def uniform_attention_distance(layer, x: Tensor, pixel=(1., 1.)) -> float:
     """:func:`mean_attention_distance` of a head with uniform attention."""
-    stride = _stride(layer, x, max_queries)
-    rows = [d.mean() for d in _distances(layer, x, pixel, stride)]
+    rows = [d.mean() for d in _distances(layer, x, pixel, _stride(layer, x))]
     return float(torch.stack(rows).mean())
 
 
-def _stride(layer, x: Tensor, most: int) -> int:
-    """The least k so that every k-th row and column are ``most`` queries."""
+def _stride(layer, x: Tensor) -> int:
+    """The least k so that every k-th row and column are QUERIES at most."""
     sizes = [size + 2 * (padding - crop) for size, padding, crop in zip(
         x.shape[2:], layer.padding, layer.crop)]
     return next(k for k in itertools.count(1) if math.prod(
-        -(-size // k) for size in sizes) <= max(1, most))
+        -(-size // k) for size in sizes) <= QUERIES)
 
 
 def _distances(layer, x: Tensor, pixel, stride: int):
@@ -93,17 +86,12 @@ class LayerAttention:
         distance (list[float]): of each head, :func:`mean_attention_distance`
             in px of the image.
         uniform (float): that distance for uniform attention.
-        pixel (tuple[float, float]): height and width of a map's pixel, in px
-            of the image.
-        padding (tuple[int, int]): pixels around the map in ``maps``.
     """
     name: str
     maps: np.ndarray
     query: tuple
     distance: list
     uniform: float
-    pixel: tuple
-    padding: tuple
 
     @property
     def mean_distance(self) -> float:
@@ -117,17 +105,14 @@ class AttentionRecord:
 
     Attributes:
         layers (list[LayerAttention]): at least one.
-        image (ndarray): (H, W, 3), uint8, whose attention is in the maps,
-            its channels as the network takes them; a large one at a fraction
-            of its size.
-        size (tuple[int, int]): the image's height and width, px.
+        size (tuple[int, int]): height and width in px of the image whose
+            attention is in the maps.
         query (tuple[int, int]): row and column of the query pixel in it.
         samples (int): images that the distances are a mean over.
         iteration (int): how many were trained before it.
         name (str): what figures call it.
     """
     layers: list
-    image: np.ndarray
     size: tuple
     query: tuple
     samples: int
@@ -140,22 +125,17 @@ class AttentionRecord:
         return dict(
             layers=[(layer.name, *layer.maps.shape) for layer in self.layers],
             query=tuple(self.query), size=tuple(self.size),
-            samples=self.samples, image=zlib.crc32(self.image.tobytes()))
+            samples=self.samples)
 
 
 def save_attention(record: AttentionRecord, path) -> None:
     """Write a record, whole or not at all; folders are made."""
-    layers = [_without(layer, 'maps') for layer in record.layers]
-    header = dict(_without(record, 'image'), layers=layers, format=FORMAT)
+    layers = [{key: v for key, v in vars(layer).items() if key != 'maps'}
+              for layer in record.layers]
+    header = dict(vars(record), layers=layers, format=FORMAT)
     arrays = {f'maps{i}': layer.maps for i, layer in enumerate(record.layers)}
     with atomic_write(path) as file:
-        np.savez_compressed(
-            file, header=json.dumps(header), image=record.image, **arrays)
-
-
-def _without(content, name: str) -> dict:
-    """The fields of a dataclass but one."""
-    return {key: v for key, v in vars(content).items() if key != name}
+        np.savez_compressed(file, header=json.dumps(header), **arrays)
 
 
 def read_attention_record(path) -> AttentionRecord:
@@ -172,8 +152,7 @@ def read_attention_record(path) -> AttentionRecord:
                 raise ValueError('another format')
             layers = [LayerAttention(**about, maps=arrays[f'maps{i}'])
                       for i, about in enumerate(header.pop('layers'))]
-            return AttentionRecord(
-                layers=layers, image=arrays['image'], **header)
+            return AttentionRecord(layers=layers, **header)
     except FileNotFoundError:
         raise
     # What numpy and zipfile raise on broken files has no common class.
@@ -191,12 +170,7 @@ def attention_path(run, name: str, iteration: int) -> Path:
 
 def read_attention_history(
         work_dir, name: str = 'attention') -> list[AttentionRecord]:
-    """Read the records of :func:`attention_files`."""
-    return [*map(read_attention_record, attention_files(work_dir, name))]
-
-
-def attention_files(work_dir, name: str = 'attention') -> list[Path]:
-    """Find what an ``AttentionMapHook`` wrote while a network trained.
+    """Read what an ``AttentionMapHook`` wrote while a network trained.
 
     A resumed run goes on where the one before it stood: of records at or
     after its first one, those of earlier runs are dropped.
@@ -206,12 +180,12 @@ def attention_files(work_dir, name: str = 'attention') -> list[Path]:
         name (str): the hook's ``name``.
 
     Returns:
-        list[Path]: by iteration.
+        list[AttentionRecord]: by iteration.
 
     Raises:
         FileNotFoundError: if no run in it has such records.
     """
-    runs = _files_of_runs(work_dir)
+    runs = read_attention_histories(work_dir)
     if name not in runs:
         raise FileNotFoundError(
             f'{work_dir}: expected attention records {name!r} of a run, '
@@ -223,27 +197,13 @@ def attention_files(work_dir, name: str = 'attention') -> list[Path]:
 
 def read_attention_histories(work_dir) -> dict[str, list[AttentionRecord]]:
     """Read the records of every ``AttentionMapHook``, by its name."""
-    return {name: [*map(read_attention_record, paths)]
-            for name, paths in _files_of_runs(work_dir).items()}
-
-
-def _files_of_runs(work_dir) -> dict[str, list[Path]]:
-    """Hook's name -> its files, by iteration."""
-    starts: dict[str, dict[Path, dict[int, Path]]] = {}
-    for path in Path(work_dir).glob('*/attention/*_*.npz'):
-        name, _, iteration = path.stem.rpartition('_')
-        if iteration.isdecimal():
-            starts.setdefault(name, {}).setdefault(
-                path.parent, {})[int(iteration)] = path
-    order = log_folders(work_dir)
-    return {name: _joined([
-        starts[name].get(folder / 'attention', {}) for folder in order])
-            for name in sorted(starts)}
-
-
-def _joined(starts: list[dict[int, Path]]) -> list[Path]:
-    """By iteration; a start's own first one ends what was before it."""
-    files: dict[int, Path] = {}
-    for own in filter(None, starts):
-        files = {**{i: files[i] for i in files if i < min(own)}, **own}
-    return [files[iteration] for iteration in sorted(files)]
+    runs: dict[str, dict[int, Path]] = {}
+    for folder in log_folders(work_dir):
+        for path in sorted((folder / 'attention').glob('*_*.npz')):
+            name, _, digits = path.stem.rpartition('_')
+            if digits.isdecimal():  # a start's first one ends what was before
+                kept = {i: file for i, file in runs.get(name, {}).items()
+                        if i < int(digits)}
+                runs[name] = {**kept, int(digits): path}
+    return {name: [*map(read_attention_record, files.values())]
+            for name, files in sorted(runs.items())}

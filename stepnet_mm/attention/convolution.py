@@ -35,10 +35,12 @@ def conv_to_attention(conv: nn.Conv2d,
     _check(conv)
     kernel, dilation = conv.kernel_size, conv.dilation
     reach = [d * (k // 2) for k, d in zip(kernel, dilation)]
+    named: dict = dict(same=reach, valid=0)
     layer = RelativeSelfAttention2d(
         conv.in_channels, num_heads=kernel[0] * kernel[1],
-        out_channels=conv.out_channels, padding=_padding(conv, reach),
-        padding_mode=conv.padding_mode, crop=tuple(reach),
+        out_channels=conv.out_channels,
+        padding=named.get(conv.padding, conv.padding),
+        padding_mode=conv.padding_mode, crop=reach,
         bias=conv.bias is not None).to(conv.weight)
     layer.positions.to(float32_or_wider(conv.weight.dtype))
     layer.positions.centers.copy_(_shifts(kernel, dilation))
@@ -50,27 +52,15 @@ def conv_to_attention(conv: nn.Conv2d,
 
 
 def _check(conv) -> None:
-    kind = type(conv)
-    if not isinstance(conv, nn.Conv2d) or not all(
-            getattr(kind, name) is getattr(nn.Conv2d, name)
-            for name in ('forward', '_conv_forward')):
-        raise TypeError(
-            'conv_to_attention: expected a torch.nn.Conv2d without a forward '
-            f'of its own, got {kind.__module__}.{kind.__name__}; copy the '
-            'weights into one, if they mean the same')
-    if any(k % 2 == 0 for k in conv.kernel_size):
-        raise ValueError('conv_to_attention: kernel_size: expected odd sides, '
-                         'which have a centre for the query, got '
-                         f'{conv.kernel_size}')
-    if tuple(conv.stride) != (1, 1):
-        raise ValueError('conv_to_attention: stride: expected 1, as a layer '
-                         'of self-attention has a query at every pixel, got '
-                         f'{conv.stride}')
-
-
-def _padding(conv: nn.Conv2d, reach: list) -> tuple:
-    named: dict = dict(same=tuple(reach), valid=(0, 0))
-    return named.get(conv.padding, conv.padding)
+    if type(conv) is not nn.Conv2d:
+        raise TypeError(f'conv_to_attention: expected a torch.nn.Conv2d, got '
+                        f'{type(conv)}; copy its weights into one, if they '
+                        'mean the same')
+    if any(k % 2 == 0 for k in conv.kernel_size) or {*conv.stride} != {1}:
+        raise ValueError(
+            'conv_to_attention: expected odd sides of kernel_size, which have '
+            'a centre for the query, and stride=1, a query at every pixel, '
+            f'got {conv}')
 
 
 def _shifts(kernel, dilation) -> torch.Tensor:

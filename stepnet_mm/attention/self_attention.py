@@ -5,14 +5,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from mmengine.registry import MODELS
+from mmengine.utils import to_2tuple
 from torch import Tensor, nn
 
 from .encodings import AbsoluteEncoding, LearnedEncoding, QuadraticEncoding
 
-ENCODINGS = ('quadratic', 'learned', 'absolute', None)
-#: nn.Conv2d's padding modes -> those of torch.nn.functional.pad.
-PADDING_MODES = dict(zeros='constant', reflect='reflect',
-                     replicate='replicate', circular='circular')
+#: With content also 'absolute' and None, which have no scores without it.
+ENCODINGS = ('quadratic', 'learned')
 
 
 @MODELS.register_module()
@@ -69,11 +68,15 @@ class RelativeSelfAttention2d(nn.Module):
         super().__init__()
         out_channels = in_channels if out_channels is None else out_channels
         width = in_channels if head_dim is None else head_dim
-        _check_choices(encoding, content, max_size, padding_mode)
+        known = (*ENCODINGS, 'absolute', None) if content else ENCODINGS
+        if encoding not in known:
+            raise ValueError(
+                'RelativeSelfAttention2d: encoding: expected one of '
+                f'{known} with content={content!r}, got {encoding!r}')
         self.num_heads, self.head_dim = num_heads, width
-        self.padding, self.padding_mode = (
-            _two_counts('padding', padding), padding_mode)
-        self.crop = _two_counts('crop', crop)
+        self.padding, self.crop = map(tuple, map(to_2tuple, (padding, crop)))
+        # As torch.nn.functional.pad has it.
+        self.padding_mode = padding_mode.replace('zeros', 'constant')
         self.max_size = max_size
         self._add_encoding(encoding, in_channels, max_size, encoding_dim)
         width *= num_heads
@@ -277,7 +280,7 @@ class RelativeSelfAttention2d(nn.Module):
         if any(self.padding):
             rows, columns = self.padding
             x = F.pad(x, (columns, columns, rows, rows),
-                      PADDING_MODES[self.padding_mode])
+                      self.padding_mode)
         if self.max_size is not None and max(x.shape[2:]) > self.max_size:
             raise ValueError(
                 'RelativeSelfAttention2d: expected a map with sides of at '
@@ -307,31 +310,3 @@ def _one_hot_axes(x: Tensor):
     height, width = x.shape[2:]
     rows = torch.eye(height, device=x.device).repeat_interleave(width, 0)
     return rows, torch.eye(width, device=x.device).repeat(height, 1)
-
-
-def _check_choices(encoding, content, max_size, padding_mode) -> None:
-    if encoding not in ENCODINGS:
-        raise ValueError('RelativeSelfAttention2d: encoding: expected one of '
-                         f'{ENCODINGS}, got {encoding!r}')
-    if encoding in ('learned', 'absolute') and max_size is None:
-        raise ValueError(
-            'RelativeSelfAttention2d: max_size: expected the largest side of '
-            f'a map in pixels with encoding={encoding!r}, got None; set it')
-    if encoding in ('absolute', None) and not content:
-        raise ValueError(
-            'RelativeSelfAttention2d: content: expected True with '
-            f'encoding={encoding!r}, which has no scores without the map, got '
-            f'{content!r}; set it')
-    if padding_mode not in PADDING_MODES:
-        raise ValueError(
-            'RelativeSelfAttention2d: padding_mode: expected one of '
-            f'{[*PADDING_MODES]}, got {padding_mode!r}')
-
-
-def _two_counts(key: str, value) -> tuple:
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or any(type(v) is not int or v < 0 for v in pair):
-        raise ValueError(
-            f'RelativeSelfAttention2d: {key}: expected pixels, a whole number '
-            f'from 0 or two of them, rows first, got {value!r}')
-    return pair

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,6 @@ from .reading import (
     package_folder,
     read_file,
 )
-
-#: Further settings of a counterpart, by library and name.
-SETTINGS: dict[tuple, dict] = {
-    ('mmpretrain', 'VisionTransformer'): dict(step_mode='gate')}
 
 
 @dataclass
@@ -66,11 +63,6 @@ class Backbone:
         """Whether it is a StepNet already."""
         own = _package(Backbone)
         return own in map(_package, getattr(self.cls, '__mro__', ()))
-
-    @property
-    def is_teacher(self) -> bool:
-        """Whether a key of its path names a teacher."""
-        return any('teacher' in str(key) for key in self.path)
 
     @property
     def reason(self) -> str:
@@ -116,23 +108,18 @@ class Backbone:
             return registry.build(settings)
 
     def changes(self, step: dict | None) -> dict:
-        """The settings of its counterpart."""
-        found: dict = dict(type=self._new_type(),
-                           **SETTINGS.get((self.library, self.name), {}))
+        """The settings of its counterpart, with its library if needed."""
+        prefix = '' if (isinstance(self.type, str) and '.' not in self.type
+                        and self.library == self.scope) else f'{self.library}.'
+        found: dict = dict(type=f'{prefix}Step{self.name}')
+        if (self.library, self.name) == ('mmpretrain', 'VisionTransformer'):
+            found['step_mode'] = 'gate'
         if step:
             found['step'] = step
             if self.node.get('frozen_stages', -1) > 0 and (
                     not _starts_at_one(step)):
                 found['frozen_stages'] = 0
         return found
-
-    def _new_type(self) -> str:
-        """The counterpart's name, with its library where that is needed."""
-        name = f'Step{self.name}'
-        if isinstance(self.type, str) and '.' not in self.type and (
-                self.library == self.scope):
-            return name
-        return f'{self.library}.{name}'
 
 
 def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
@@ -167,14 +154,18 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
     path = find_config(name)
     cfg = read_file(name)
     first, changes = f'# Own data for {in_a_line(name)}', {}
-    found = find_backbones(cfg, library_of_file(path))
+    # Types without a scope are of the library that the file came with.
+    found = list(_backbones(cfg.get('model'), ('model', ), cfg.get(
+        'default_scope') or _home(path, INSTALLED, PYTHONIC)[0]))
     if not plain:
         found = _choose(name, found, only)
         stays = {b.key: _why_it_stays(b, step, only) for b in found}
         changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
         done = data and found and all(b.is_step for b in found)
         if not changes and not done:
-            raise ValueError(f'{name}: {_refusal(found, stays)}')
+            raise ValueError(f'{name}: ' + (
+                '; '.join(f'{key}: {why}' for key, why in stays.items())
+                or 'no backbone in model'))
         first = first if done else '\n'.join([
             f'# StepNet of {in_a_line(name)}{_why(step, changes.values())}',
             *(f'# {b.key} stays: {stays[b.key]}' for b in found
@@ -189,27 +180,18 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
             changes[keys] = {**changes.get(keys, {}), **settings}
     for keys, settings in scale_changes(cfg, scale) if scale else ():
         changes[keys] = {**changes.get(keys, {}), **settings}
-    lines = inherit(path, Path(out or path).absolute().parent, changes,
-                    **variables)
+    lines = _inherit(path, Path(out or path).absolute().parent, changes,
+                     variables)
     text = '\n'.join([first, *lines]) + '\n'
     # As mmengine does, which brings yapf.
     return FormatCode(text, style_config='pep8')[0] if data else text
 
 
-def find_backbones(cfg: Config, scope: str | None = None
-                   ) -> list[Backbone]:
-    """All backbones in a config's model, however deep.
-
-    Types are looked up in ``scope`` if the config has no ``default_scope``.
-    """
-    return list(_search(cfg.get('model'), ('model', ),
-                        cfg.get('default_scope') or scope))
-
-
-def _search(node, path: tuple, scope):
+def _backbones(node, path: tuple, scope):
+    """All backbones in a part of a config, however deep."""
     if isinstance(node, (list, tuple)):
         for i, child in enumerate(node):
-            yield from _search(child, (*path, i), scope)
+            yield from _backbones(child, (*path, i), scope)
     if not isinstance(node, dict):
         return
     kind, scope = node.get('type'), node.get('_scope_', scope)
@@ -222,7 +204,7 @@ def _search(node, path: tuple, scope):
         yield found
         return
     parts = [part for key, child in node.items()
-             for part in _search(child, (*path, key), inner)]
+             for part in _backbones(child, (*path, key), inner)]
     # A wrapper, such as LoRAModel, has the backbone inside.
     yield from parts or (
         [found] if found and str(path[-1]).endswith('backbone') else [])
@@ -248,16 +230,10 @@ def _why_it_stays(backbone: Backbone, step: dict | None,
     """Why a backbone is not converted; '' if it is."""
     if not backbone.counterpart:
         return backbone.reason
-    if backbone.is_teacher and not (only or _starts_at_one(step)):
+    if 'teacher' in backbone.key and not (only or _starts_at_one(step)):
         return ('a teacher, which steps that do not start at 1 would make an '
                 f'untrained network (--only {backbone.key} if you mean it)')
     return backbone.refusal(step)
-
-
-def _refusal(found: list, stays: dict) -> str:
-    if not found:
-        return 'no backbone in model'
-    return '; '.join(f'{key}: {reason}' for key, reason in stays.items())
 
 
 def _why(step: dict | None, changes) -> str:
@@ -280,19 +256,13 @@ def _starts_at_one(step: dict | None) -> bool:
     return built.init_step == 1
 
 
-def inherit(path: Path, folder: Path, changes: dict,
-            **variables) -> list[str]:
+def _inherit(path: Path, folder: Path, changes: dict,
+             variables: dict) -> list[str]:
     """The lines of a config in ``folder`` that inherits ``path``.
 
+    ``changes``: keys and list indices of a dict in it -> what is set there.
     Of a config in the pure-Python style all is written out: mmengine does
     not mix the styles.
-
-    Args:
-        path (Path): the inherited config.
-        folder (Path): where the lines will be.
-        changes (dict): keys and list indices, ``('model', 'backbone')``, of
-            a dict in it -> what is set there.
-        **variables: what is set at the top.
     """
     if Config._is_lazy_import(str(path)):
         return _written_out(path, changes, variables)
@@ -326,7 +296,7 @@ def _written_out(path: Path, changes: dict, variables: dict) -> list[str]:
 
 def _base_name(path: Path, folder: Path) -> str:
     """The ``_base_`` that stands for a path in a config in ``folder``."""
-    library, inner = _split(path, INSTALLED)
+    library, inner = _home(path, INSTALLED)
     if not library:
         return osp.relpath(path, folder)
     # mmengine knows mmseg by a package that onedl calls otherwise.
@@ -337,19 +307,14 @@ def _base_name(path: Path, folder: Path) -> str:
     return f'{library}::{detour}{inner}'
 
 
-def library_of_file(path: Path) -> str | None:
-    """The library that a config came with, or None."""
-    return _split(path, INSTALLED)[0] or _split(path, PYTHONIC)[0] or None
-
-
-def _split(path: Path, inner: Path) -> tuple:
-    """The library whose folder ``inner`` holds a file, and where in it."""
-    for library in LIBRARIES:
+def _home(path: Path, *folders: Path) -> tuple:
+    """The library that has a file in one of these folders, and where."""
+    for library, inner in product(LIBRARIES, folders):
         root = package_folder(library)
         folder = root and (root / inner).resolve()
         if folder and path.resolve().is_relative_to(folder):
             return library, path.resolve().relative_to(folder).as_posix()
-    return '', ''
+    return None, ''
 
 
 def _reference(keys: tuple) -> str:

@@ -11,7 +11,6 @@ from .lookup import (
     accepted_arguments,
     all_dicts,
     class_of,
-    dicts_of_type,
     each_loader,
     has_hook,
     library_of,
@@ -197,17 +196,3 @@ def forbid_downloads(cfg: Config, key: str) -> bool:
             part['download'] = False
             found = True
     return found
-
-
-def check_sync_bn(cfg: Config) -> None:
-    """Refuse mmcv's SyncBN with IEBN, which has no γ and β.
-
-    Raises:
-        ValueError: on both.
-    """
-    if cfg.get('sync_bn') == 'mmcv' and dicts_of_type(
-            cfg.get('model'), 'IEBN'):
-        raise ValueError(
-            "sync_bn: expected 'torch' with norm_cfg=dict(type='IEBN'), got "
-            "'mmcv'; set 'torch', which synchronises IEBN's statistics and "
-            'keeps its gate')

@@ -72,15 +72,11 @@ class OwnData:
                 continue
             boxes = (f', {sum(split.counts.values())} boxes'
                      if self.kind != 'class folders' else '')
+            rarest = min(self.classes, key=split.counts.__getitem__)
             lines.append(f'  {name}: {split.images} images{boxes}; '
-                         f'fewest: {_fewest(split.counts, self.classes)}')
+                         f'fewest: {split.counts[rarest]} of {rarest}')
             lines += [f'    odd: {text}' for text in split.odd]
         return '\n'.join(lines)
-
-
-def _fewest(counts: Counter, classes: list[str]) -> str:
-    name = min(classes, key=lambda name: counts[name])
-    return f'{counts[name]} of {name}'
 
 
 def find_data(folder: str) -> OwnData:
@@ -121,10 +117,6 @@ def find_data(folder: str) -> OwnData:
         parts['train'].odd.append(f'classes without one: {len(unseen)}, such '
                                   f'as {unseen[0]}')
     return OwnData(root, kind, classes, parts)
-
-
-def _folders(root: Path) -> list[Path]:
-    return [root, *filter(Path.is_dir, (*root.glob('*'), *root.glob('*/*')))]
 
 
 def _find_coco(root: Path) -> tuple[str, dict]:
@@ -183,7 +175,8 @@ def _images_of(root: Path, path: Path, name: str, names: list) -> Path:
         own = _split_of(folder.relative_to(root)) == name
         return bool(there and own), there, folder == path.parent
 
-    return max(_folders(root), key=fits)
+    folders = filter(Path.is_dir, (*root.glob('*'), *root.glob('*/*')))
+    return max([root, *folders], key=fits)
 
 
 def _absent(names: list[str]) -> list[str]:
@@ -252,16 +245,10 @@ def _every_fifth(split: Split, name: str, part: str) -> Split:
 
 def data_changes(cfg: Config, data: OwnData,
                  measured: bool = True) -> tuple[dict, dict]:
-    """What a config has to change for a user's data.
+    """Keys and indices of dicts -> settings there, and a config's variables.
 
-    ``measured``: with a TNSHook, if it has none.
-
-    Returns:
-        tuple: keys and list indices of a dict -> what is set there, and the
-        config's variables.
-
-    Raises:
-        ValueError: if the config is not for such data.
+    ``measured``: with a TNSHook, if it has none. ValueError if the config is
+    not for such data.
     """
     _check(cfg, data)
     changes: dict = {}

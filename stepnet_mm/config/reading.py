@@ -9,7 +9,6 @@ from mmengine.utils import import_modules_from_strings
 
 from ..config_path import closest_configs
 from .lookup import each_loader, library_of
-from .resume_and_hooks import add_resume_and_hooks
 
 LIBRARIES = ('mmdet', 'mmpretrain', 'mmseg', 'mmrotate', 'mmpose')
 #: Folders of configs in a package: those of its repository, as `mim` and
@@ -98,8 +97,3 @@ def package_folder(name: str) -> Path | None:
     """Where a package is installed, without importing it; None if nowhere."""
     found = name.isidentifier() and importlib.util.find_spec(name)
     return Path(found.origin).parent if found and found.origin else None
-
-
-def load_config(path: str, *args, **kwargs) -> Config:
-    """:func:`read_config`, then :func:`add_resume_and_hooks`, to run it."""
-    return add_resume_and_hooks(read_config(path, *args, **kwargs))

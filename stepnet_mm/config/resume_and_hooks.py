@@ -1,15 +1,11 @@
 """Puts this package's parts into a config that is going to run.
 
-Each ``use_`` function returns a line for every substitution, for the log.
+Each function returns a line for every substitution, for the log.
 """
-from collections.abc import Callable
-
 from mmengine.config import Config
-from mmengine.logging import print_log
 from mmengine.registry import DATASETS, HOOKS, LOOPS, TRANSFORMS, Registry
 from torch.utils.data import IterableDataset
 
-from ..utils.slurm import is_first_rank
 from .lookup import (
     EVALUATORS,
     TRAIN,
@@ -26,20 +22,16 @@ NEED_ALL = ('KeyMapper', 'TransformBroadcaster', 'ApplyToList',
             'MultiTaskDataset')
 
 
-def add_resume_and_hooks(
-        cfg: Config, log: Callable[[str], None] | None = None) -> Config:
+def add_resume_and_hooks(cfg: Config) -> list[str]:
     """Skip broken images, and make a resume bit for bit.
 
-    The config is changed and returned; ``exact_resume=False`` in it leaves
-    mmengine's loop and checkpoint hook. ``log`` is called with each
-    substitution; left out, the first rank logs it.
+    ``exact_resume=False`` in the config leaves mmengine's loop and checkpoint
+    hook.
     """
     lines = use_intact_images(cfg) + use_tns_metric(cfg)
     if cfg.get('exact_resume', True) and cfg.get('train_cfg'):
         lines += use_exact_resume(cfg)
-    for line in lines:
-        (log or _log)(f'stepnet_mm: {line}')
-    return cfg
+    return [f'stepnet_mm: {line}' for line in lines]
 
 
 def use_intact_images(cfg: Config) -> list[str]:
@@ -178,8 +170,3 @@ def _add_hook(cfg: Config, name: str, reason: str) -> list[str]:
         return []
     cfg.custom_hooks = [*(cfg.get('custom_hooks') or []), dict(type=name)]
     return [f'custom_hooks: {name} is added, which {reason}']
-
-
-def _log(text: str) -> None:
-    if is_first_rank():
-        print_log(text, logger='current')

@@ -6,6 +6,7 @@ import os
 import tempfile
 import traceback
 from collections import Counter
+from pathlib import Path
 
 import cv2
 from mmcv.transforms import LoadImageFromFile
@@ -96,10 +97,5 @@ def _log() -> str:
     """A file, as a process and its workers share no memory."""
     handle, path = tempfile.mkstemp(prefix='stepnet_mm_broken_images_')
     os.close(handle)
-    atexit.register(_remove, path, os.getpid())
+    atexit.register(Path(path).unlink, missing_ok=True)
     return path
-
-
-def _remove(path: str, owner: int) -> None:
-    if os.getpid() == owner and os.path.exists(path):
-        os.remove(path)

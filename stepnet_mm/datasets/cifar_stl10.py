@@ -1,5 +1,4 @@
 """STL-10, and CIFAR from image files, as datasets of mmpretrain."""
-import os.path as osp
 from pathlib import Path
 
 import cv2
@@ -58,14 +57,12 @@ class _FolderCIFAR(CIFAR10):
 
     def load_data_list(self) -> list[dict]:
         """Images (32, 32, 3) and labels; sorted by class, then by name."""
-        root = self.data_prefix['root']
-        if not (osp.isdir(osp.join(root, 'train'))
-                or osp.isdir(osp.join(root, 'test'))):
+        root = Path(self.data_prefix['root'])
+        if not any((root / split).is_dir() for split in ('train', 'test')):
             return super().load_data_list()
-        files = _image_files(
-            osp.join(root, self.split), self.METAINFO['classes'])
         return [dict(img=_read_image(path), gt_label=label)
-                for path, label in files]
+                for label, name in enumerate(self.METAINFO['classes'])
+                for path in _image_files(root / self.split / name)]
 
 
 @DATASETS.register_module()
@@ -108,18 +105,15 @@ def _read_stl10(image_path: str, label_path: str) -> list[dict]:
             for image, label in zip(images, labels.tolist())]
 
 
-def _image_files(folder: str, classes: tuple) -> list[tuple[Path, int]]:
-    """Paths of image files with their labels, by class and file name."""
-    files: list[tuple[Path, int]] = []
-    for label, name in enumerate(classes):
-        paths = sorted(path for path in Path(folder, name).glob('*')
-                       if path.suffix.lower() in CIFAR_SUFFIXES)
-        if not paths:
-            raise ValueError(
-                f'data_root: expected files in {folder}/{name} ending in '
-                f'{", ".join(CIFAR_SUFFIXES)}, got none; add that class')
-        files += [(path, label) for path in paths]
-    return files
+def _image_files(folder: Path) -> list[Path]:
+    """The image files of a class, by name."""
+    paths = sorted(path for path in folder.glob('*')
+                   if path.suffix.lower() in CIFAR_SUFFIXES)
+    if not paths:
+        raise ValueError(
+            f'data_root: expected files in {folder} ending in '
+            f'{", ".join(CIFAR_SUFFIXES)}, got none; add that class')
+    return paths
 
 
 def _read_image(path: Path) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Warnings of datasets and schedules that train, but not as intended."""
 import json
 import os.path as osp
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isfinite
@@ -89,19 +88,13 @@ def _of_classes(dataset, counts: list[int]) -> Iterator[str]:
 
 
 def _of_file(dataset) -> Iterator[str]:
-    """Categories of one name, and boxes that mmdet leaves out."""
+    """Boxes that mmdet leaves out."""
     path = str(getattr(dataset, 'ann_file', ''))
     if (not hasattr(dataset, 'cat_ids') or not osp.isfile(path)
             or osp.getsize(path) > LARGEST):
         return
     with open(path, encoding='utf-8') as file:
         content = json.load(file)
-    names = Counter(row.get('name') for row in content.get('categories', ()))
-    twice = [name for name, n in names.items() if n > 1]
-    if twice:
-        yield (f'ann_file: expected one category of each name, got two of '
-               f'{twice[:5]}, so the labels are others than metainfo.classes '
-               'says')
     rows = content.get('annotations', ())
     bad = [row.get('id') for row in rows if len(row.get('bbox') or ()) == 4
            and not _is_whole(row['bbox'], row.get('area', 1))]

@@ -5,6 +5,3 @@ in :mod:`.__main__`; :mod:`.process` runs it in a process beside the doctor.
 
 May import: config, launch, ops, utils.
 """
-from ..lazy_exports import lazy_exports
-
-__getattr__, __all__ = lazy_exports(__name__, dict(__main__=['main']))

@@ -14,7 +14,6 @@ from typing import Any
 from ..supported import MIN_VERSIONS, differences
 from ..utils import provenance
 from ..utils.command_line import existing_folder
-from ..utils.slurm import slurm_command
 from ..version import __version__
 from .process import attempt, judge, one_line, row
 
@@ -107,14 +106,7 @@ def mmcv_operators(kind: str) -> Iterator[dict]:
 
 
 def machine(work_dir: str) -> Iterator[dict]:
-    """Whether Slurm answers, and room for checkpoints and batches."""
-    try:
-        found = slurm_command('sinfo', '--noheader', '--format=%R %t %D') if (
-            shutil.which('srun')) else 'not here'
-        yield row('ok', f'Slurm: {"; ".join(found.splitlines())}')
-    except RuntimeError as error:
-        yield row('warning', f'{one_line(error)}: is the controller up, is '
-                  'SLURM_CONF right?')
+    """Whether there is room for checkpoints and batches."""
     try:
         yield _room(existing_folder(Path(work_dir).absolute()), 5,
                     'a checkpoint of a detector takes about 0.4 GiB, and one '
@@ -135,11 +127,10 @@ def _room(folder: Path | str, least: float, todo: str) -> dict:
 
 def config(path: str) -> Iterator[dict]:
     """Whether a config and its datasets can be read."""
-    from ..config import check_sync_bn, read_config
+    from ..config import read_config
     from ..config.options import forbid_downloads
     from ..launch.entry import build_loader
     cfg = read_config(path)
-    check_sync_bn(cfg)
     yield row('ok', f'{path}: it reads')
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'

@@ -54,6 +54,8 @@ def _train(work_dir: str, library: str, norm: str = 'BN',
     a checkpoint after each iteration; settings are of the Runner.
     """
     norm_cfg = dict(type=norm)
+    images = torch.randn(
+        8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     # The ranks' running averages of BN differ, those of SyncBN do not.
     averages = [dict(type='SyncBuffersHook')] if norm == 'BN' else []
     runner = Runner(**{**dict(
@@ -63,7 +65,7 @@ def _train(work_dir: str, library: str, norm: str = 'BN',
             step=dict(type='StepAdaptor', norm_cfg=norm_cfg))),
         work_dir=work_dir,
         train_dataloader=dict(
-            dataset=[dict(inputs=image) for image in random(8, 3, 32, 32)],
+            dataset=[dict(inputs=image) for image in images],
             batch_size=4, num_workers=0,
             sampler=dict(type='InfiniteSampler', shuffle=True)),
         train_cfg=dict(
@@ -140,11 +142,6 @@ def _require_equal(got: dict, expected: dict, of: str) -> None:
 def libraries() -> list[str]:
     """The installed libraries that have a StepResNet."""
     return [name for name in ('mmpretrain', 'mmdet') if find_spec(name)]
-
-
-def random(*shape: int) -> Tensor:
-    """Normal numbers, always the same."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
 def dtypes(device: str) -> list[torch.dtype]:

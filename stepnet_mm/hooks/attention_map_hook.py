@@ -4,7 +4,8 @@ from mmengine.dist import master_only
 from mmengine.registry import HOOKS
 
 from ..attention import AttentionRecord, attention_path, save_attention
-from ..recording.probe import measure_attention, sample_inputs
+from ..recording import record_attention
+from ..recording.probe import sample_inputs
 from ..utils.hook_helpers import unwrap
 from .measuring_hook import MeasuringHook
 
@@ -23,8 +24,6 @@ class AttentionMapHook(MeasuringHook):
     layer's mean distance, the visualizer also each head's, as ``head1`` and
     so on.
 
-    Every process measures, so all see the same errors; the first one writes.
-
     Args:
         interval (int): epochs (iterations) between measurements. Defaults
             to 1.
@@ -33,8 +32,6 @@ class AttentionMapHook(MeasuringHook):
             in the image as the network takes it. Left out, its middle.
         probe (dict, optional): ``num_samples`` (8), spread over the dataset,
             and ``dataloader``, left out the config's ``val_dataloader``.
-        layers (str, optional): a regular expression for the names of the
-            layers; left out, all.
         name (str): the first part of file and scalar names, different for
             each of these hooks.
 
@@ -48,11 +45,9 @@ class AttentionMapHook(MeasuringHook):
 
     def __init__(self, interval: int = 1, by_epoch: bool = True,
                  query: tuple | None = None, probe: dict | None = None,
-                 layers: str | None = None, name: str = 'attention'):
-        super().__init__(interval, by_epoch, dict() if probe is None else
-                         probe, name)
+                 name: str = 'attention'):
+        super().__init__(interval, by_epoch, probe or {}, name)
         self.query = query
-        self.layers = layers
         self._inputs = torch.empty(0)
 
     def before_train(self, runner) -> None:
@@ -72,8 +67,8 @@ class AttentionMapHook(MeasuringHook):
         model = unwrap(runner.model)
         inputs = self._inputs.to(next(model.parameters()).device)
         name = runner.experiment_name.removesuffix(f'_{runner.timestamp}')
-        return measure_attention(model, inputs, self.query, self.layers,
-                                 iteration=iteration, name=name)
+        return record_attention(model, inputs, self.query,
+                                iteration=iteration, name=name)
 
     @master_only
     def _keep(self, runner, record: AttentionRecord) -> None:

@@ -24,13 +24,7 @@ class BrokenImageHook(Hook):
     priority = 'LOW'
 
     def __init__(self) -> None:
-        self._before: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
-
-    def before_train(self, runner) -> None:
-        """Begin to count."""
-        # An earlier Runner of this process may have skipped some.
-        self._before, self._seen = broken_images(), Counter()
 
     def before_val(self, runner) -> None:
         """Have the validation name a file that cannot be loaded."""
@@ -44,7 +38,7 @@ class BrokenImageHook(Hook):
 
     def after_train_epoch(self, runner, metrics=None) -> None:
         """Report the images skipped so far, where there are further ones."""
-        own = broken_images() - self._before
+        own = broken_images()
         counts: Counter[str] = sum(dist.all_gather_object(own), Counter())
         if counts != self._seen:
             self._seen = counts

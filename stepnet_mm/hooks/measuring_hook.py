@@ -22,7 +22,6 @@ class MeasuringHook(Hook):
         ValueError: on a wrong argument, and before training if two hooks
             have one name, or ``by_epoch`` is set in a training by iterations.
     """
-    priority = 'NORMAL'
 
     def __init__(self, interval: int, by_epoch: bool, probe: dict | None,
                  name: str):

@@ -3,10 +3,10 @@ import torch
 from mmengine import dist
 from mmengine.registry import HOOKS
 
-from ..recording import RecordedCalls, TrajectoryRecorder
+from ..recording import TrajectoryRecorder
 from ..recording.probe import Probe
 from ..stiffness import summarize_stiffness
-from ..utils.hook_helpers import unwrap
+from ..utils.hook_helpers import ReplacedMethod, unwrap
 from .measuring_hook import MeasuringHook
 
 
@@ -53,7 +53,7 @@ class TNSHook(MeasuringHook):
         self.choice = dict(blocks=blocks, definition=definition)
         self._probe: Probe | None = None
         self._recorder: TrajectoryRecorder | None = None
-        self._calls: RecordedCalls | None = None
+        self._calls: ReplacedMethod | None = None
         self._unchecked = False
 
     def before_train(self, runner) -> None:
@@ -93,8 +93,8 @@ class TNSHook(MeasuringHook):
         self._end_recording()
         if self._probe is None and (
                 self._unchecked or self._is_due(runner, batch_idx)):
-            self._calls = RecordedCalls(runner.model, 'train_step',
-                                        self._empty_recorder(runner))
+            self._calls = ReplacedMethod(
+                runner.model, 'train_step', self._empty_recorder(runner).call)
 
     def after_train_iter(self, runner, batch_idx, *args, **kwargs) -> None:
         """Measure, where it is due; give the model its own method back."""
@@ -130,7 +130,7 @@ class TNSHook(MeasuringHook):
         return summarize_stiffness(rows, recorder.stage, recorder.blocks)
 
     def _log(self, runner, recorder) -> None:
-        rows = _gather(self._rows(recorder))
+        rows = torch.cat(dist.all_gather_object(self._rows(recorder)))
         if not len(rows):
             runner.logger.warning(
                 f'{self._owner}: the backbone was not called in this '
@@ -150,12 +150,4 @@ class TNSHook(MeasuringHook):
         if calls is None:
             return None
         calls.undo()
-        return calls.recorder
-
-
-def _gather(nsi: torch.Tensor) -> torch.Tensor:
-    """The rows of all ranks, (N, blocks). Every rank has to call it.
-
-    Any number of processes computes the same result from the same rows.
-    """
-    return torch.cat(dist.all_gather_object(nsi))
+        return self._recorder

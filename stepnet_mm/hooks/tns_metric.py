@@ -7,7 +7,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.registry import HOOKS, METRICS
 
-from ..recording import RecordedCalls, TrajectoryRecorder
+from ..recording import TrajectoryRecorder
 from ..stiffness import summarize_stiffness
 from ..utils.hook_helpers import ReplacedMethod
 
@@ -49,18 +49,20 @@ class TNSMetric(BaseMetric):
         super().__init__(collect_device=collect_device, prefix=prefix)
         self.choice = dict(blocks=blocks, definition=definition)
         self.by_block = by_block
-        self._calls: RecordedCalls | None = None
+        self._calls: ReplacedMethod | None = None
+        self._recorder: TrajectoryRecorder | None = None
 
     def attach(self, model, method: str) -> None:
         """Watch the calls of a model's method until :meth:`detach`."""
-        self._calls = RecordedCalls(
-            model, method, TrajectoryRecorder(model, **self.choice))
+        self.detach()  # after an evaluation that failed
+        self._recorder = TrajectoryRecorder(model, **self.choice)
+        self._calls = ReplacedMethod(model, method, self._recorder.call)
 
     def detach(self) -> None:
         """Stop watching."""
         if self._calls is not None:
             self._calls.undo()
-        self._calls = None
+        self._calls = self._recorder = None
 
     @property
     def recorder(self) -> TrajectoryRecorder:
@@ -69,12 +71,12 @@ class TNSMetric(BaseMetric):
         Raises:
             ValueError: if no model is attached.
         """
-        if self._calls is None:
+        if self._recorder is None:
             raise ValueError(
                 'TNSMetric: expected a TNSMetricHook, which shows it the '
                 "model, got none; add dict(type='TNSMetricHook') to "
                 'custom_hooks')
-        return self._calls.recorder
+        return self._recorder
 
     def process(self, data_batch, data_samples) -> None:
         """Take NSI and Δt of the batch that the model has just run."""
@@ -92,9 +94,6 @@ class TNSMetric(BaseMetric):
 
     def compute_metrics(self, results: list) -> dict:
         """Rows of all samples -> the scalars of `summarize_stiffness`."""
-        if not results:
-            raise ValueError('TNSMetric: expected at least one sample to '
-                             'evaluate, got none; the dataset is empty')
         rows = torch.stack([torch.from_numpy(row) for row in results])
         nsi, step = rows.unbind(1)
         blocks = self.recorder.blocks if self.by_block else ()
@@ -135,25 +134,28 @@ class TNSMetricHook(Hook):
 
     def after_train(self, runner) -> None:
         """Give the checkpoint hooks their method back."""
-        for replaced in self._replaced:
-            replaced.undo()
-        self._replaced = []
+        while self._replaced:
+            self._replaced.pop().undo()
 
     def before_val(self, runner) -> None:
         """Attach the metrics of the validation."""
-        _attach(runner.val_evaluator, runner.model, 'val_step')
+        for metric in _metrics(runner.val_evaluator):
+            metric.attach(runner.model, 'val_step')
 
     def before_test(self, runner) -> None:
         """Attach the metrics of the test."""
-        _attach(runner.test_evaluator, runner.model, 'test_step')
+        for metric in _metrics(runner.test_evaluator):
+            metric.attach(runner.model, 'test_step')
 
     def after_val(self, runner) -> None:
         """Detach the metrics of the validation."""
-        _detach(runner.val_evaluator)
+        for metric in _metrics(runner.val_evaluator):
+            metric.detach()
 
     def after_test(self, runner) -> None:
         """Detach the metrics of the test."""
-        _detach(runner.test_evaluator)
+        for metric in _metrics(runner.test_evaluator):
+            metric.detach()
 
 
 def _metrics(evaluator) -> list[TNSMetric]:
@@ -175,15 +177,3 @@ def _save_best(hook: CheckpointHook, after_val_epoch, runner,
         shown = best | others if others or best <= {*metrics} else ()
         metrics = {key: metrics[key] for key in metrics if key in shown}
     after_val_epoch(runner, metrics)
-
-
-def _attach(evaluator, model, method: str) -> None:
-    _detach(evaluator)
-    for metric in _metrics(evaluator):
-        metric.attach(model, method)
-
-
-def _detach(evaluator) -> None:
-    # The last one that wrapped the method gives it back first.
-    for metric in _metrics(evaluator)[::-1]:
-        metric.detach()

@@ -31,11 +31,9 @@ from ..utils.command_line import (
     check_output,
     command_parser,
     output_file,
-    output_folder,
     positive,
 )
 from ..utils.data_errors import data_errors, name_samples
-from ..utils.files import atomic_write, read_last_checkpoint
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
@@ -46,8 +44,7 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
     parser = command_parser(description)
     parser.add_argument('config', help='config file')
     parser.add_argument(
-        '--work-dir', type=output_folder,
-        help='where logs and checkpoints go')
+        '--work-dir', help='where logs and checkpoints go')
     parser.add_argument(
         '--data-root', help='in place of the data_root of each dataset')
     add_image_scale(parser)
@@ -108,8 +105,7 @@ def config_from(args: argparse.Namespace) -> Config:
     if launcher == 'none':
         stand_alone()
     os.environ.setdefault('LOCAL_RANK', str(getattr(args, 'local_rank', 0)))
-    work_dir = args.work_dir and str(args.work_dir)
-    cfg = read_config(args.config, work_dir, args.cfg_options, launcher)
+    cfg = read_config(args.config, args.work_dir, args.cfg_options, launcher)
     cfg.work_dir = os.path.expanduser(cfg.work_dir)
     if args.data_root:
         set_data_root(cfg, args.data_root)
@@ -118,12 +114,6 @@ def config_from(args: argparse.Namespace) -> Config:
     if getattr(args, 'no_pin_memory', False):
         set_in_loaders(cfg, pin_memory=False)
     return cfg
-
-
-def _check_model(cfg: Config) -> None:
-    if not cfg.get('model'):
-        raise ValueError(f'{cfg.filename}: expected a config with a model, '
-                         f'got the keys {sorted(cfg)}; name another file')
 
 
 def set_scope(cfg: Config) -> None:
@@ -146,7 +136,7 @@ def prepare_config(cfg: Config, changes: list[str]) -> Config:
     own = copy.deepcopy(cfg)
     add_custom_import(own)
     use_tns_metric(own)
-    add_resume_and_hooks(cfg, changes.append)
+    changes += add_resume_and_hooks(cfg)
     return own
 
 
@@ -155,44 +145,24 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     """mmengine's Runner, or that of ``runner_type``.
 
     ``changes`` and ``own`` are those of :func:`prepare_config`, for the log
-    and the work dir. There a config beside checkpoints stays until this run
-    saves one: a start that fails leaves it.
+    and the work dir.
     """
     from mmengine.runner import Runner
 
     from ..resume.checkpoint_content import add_content_hook
     init_distributed(cfg)
-    now, at_save = _config_writers(cfg, own) if (
-        own and is_first_rank()) else (None, ) * 2
-    if 'runner_type' in cfg:
-        runner = RUNNERS.build(cfg)
-    else:
-        _check_model(cfg)
-        runner = Runner.from_cfg(cfg)
+    runner = (RUNNERS.build(cfg) if 'runner_type' in cfg
+              else Runner.from_cfg(cfg))
     if isinstance(runner, Runner):
-        if now:
-            now()
-        add_content_hook(runner, at_save)
+        if own and is_first_rank():  # mmengine has written cfg there
+            own.dump(Path(cfg.work_dir, Path(cfg.filename).name))
+        add_content_hook(runner)
         for name in ('train', 'val', 'test'):
             ReplacedMethod(runner, f'build_{name}_loop',
                            partial(_build_loop, f'{name}_dataloader'))
     for change in changes:
         runner.logger.info(change)
     return runner
-
-
-def _config_writers(cfg: Config, own: Config) -> tuple:
-    """What is called once mmengine has written ``cfg``, and at a save."""
-    path = Path(cfg.work_dir, Path(cfg.filename).name)
-    text = own.dump().encode()
-    kept = read_last_checkpoint(cfg.work_dir) and path.is_file()
-    return (partial(_write, path, path.read_bytes() if kept else text),
-            partial(_write, path, text))
-
-
-def _write(path: Path, content: bytes) -> None:
-    with atomic_write(path) as file:
-        file.write(content)
 
 
 def _build_loop(key: str, build, *args, **kwargs):
@@ -210,11 +180,9 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
 
     Raises:
         RuntimeError: if the weights are those of another network.
-        ValueError: if the config has no model.
     """
     from mmengine.model import revert_sync_batchnorm
     from mmengine.runner import load_checkpoint, set_random_seed
-    _check_model(cfg)
     set_scope(cfg)
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)

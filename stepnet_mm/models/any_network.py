@@ -439,7 +439,6 @@ def _put_steps(model, names, found: SearchResult, cfg) -> None:
               for name in names]
     steps = [_build_step(*place, cfg) for place in places]
     for (block, _, place), step in zip(places, steps):
-        step.set_fused(True)
         _put_step(block, place, step.train(model.training))
 
 

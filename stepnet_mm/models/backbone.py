@@ -183,14 +183,6 @@ class StepBackbone(StepOwner):
             blocks: list[Any] = [*stage]
             for block in blocks:
                 block.fused = fused
-                if block.step is not None:
-                    block.step.set_fused(fused)
-            for block, following in zip(blocks, blocks[1:]):
-                step = following.step
-                block.next_needs_mean = step is not None and (
-                    step.needs_identity and step.pools_only
-                    # HRNet's branches stand one after another.
-                    and following.conv1.in_channels == block.step_channels)
 
     def _add_steps(self, step: dict | str | list,
                    step_blocks: str | list[list[int]] | None) -> None:

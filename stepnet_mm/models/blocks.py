@@ -36,11 +36,8 @@ class StepBlock(PretrainedStart):
         step (StepSize | None): the step-size module; None leaves Eq. 1.
         fused (bool): whether the block's end may run in one piece
             (:mod:`.fusion`).
-        next_needs_mean (bool): whether the next block's fused end needs the
-            mean over space of this block's output.
     """
     fused = True
-    next_needs_mean = False
     # The library's:
     with_cp: bool
     with_plugins = False  # mmpretrain's blocks do not say so

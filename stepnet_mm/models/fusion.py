@@ -7,7 +7,6 @@
                          a kernel failed its test (ops/tail_kernels.py)
       _run_in_place        no gradient, on a CPU: f is written over z
       _run_by_moments      else: f is never built (ops/residual_tail.py)
-      attach_mean          the mean over space that the next block needs
 
 A step is called as in the plain block, with a :class:`PooledMap` in the place
 of each map. The results equal the modules' up to rounding.
@@ -17,14 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..ops import (
-    Norm,
-    ResidualTail,
-    attach_mean,
-    is_compiling,
-    is_exporting,
-    take_attached_mean,
-)
+from ..ops import Norm, ResidualTail, is_compiling, is_exporting
 from ..ops.residual_tail import is_large
 from ..steps.base import StepSize
 from ..steps.pooling import AffineMap, BuiltMap
@@ -63,15 +55,10 @@ def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     """relu(x_t + BN(z) ⊗ Δt) of a block that can be fused, (N, C, H, W)."""
     step = block.step
     if step is None or not _fits(block.last_norm, z, identity):
-        y = block.end(identity, block.complete(z))
-    elif _writes_in_place(z):
-        y = _run_in_place(block, step, z, identity)
-    else:
-        y = _run_by_moments(block.last_norm, step, z, identity)
-    # A hook may change y so that nobody can tell.
-    if block.next_needs_mean and not block._forward_hooks:
-        attach_mean(y)
-    return y
+        return block.end(identity, block.complete(z))
+    if _writes_in_place(z):
+        return _run_in_place(block, step, z, identity)
+    return _run_by_moments(block.last_norm, step, z, identity)
 
 
 def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
@@ -84,8 +71,7 @@ def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
 def _run_in_place(block: 'StepBlock', step: StepSize, z: Tensor,
                   identity: Tensor) -> Tensor:
     z = normalize_in_place(block.last_norm, block.last_conv, z)
-    _, step_size = step(
-        BuiltMap(identity, take_attached_mean(identity)), BuiltMap(z))
+    _, step_size = step(BuiltMap(identity), BuiltMap(z))
     return torch.addcmul(
         identity, z, step_size.to(z.dtype), out=z).relu_()
 

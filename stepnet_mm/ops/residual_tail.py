@@ -24,8 +24,8 @@ from torch.autograd import Function
 
 from ..utils.compilation import is_compiling, is_transforming
 from ..utils.precision import float32_or_wider
-from . import tail_cpu, tail_reference
-from .tail_kernels import formats_on, usable_kernels
+from . import tail_reference
+from .tail_kernels import FORMATS, usable_kernels
 from .tail_reference import Gradients, Moments, Norm
 
 #: Elements of a map from which on the kernels are used. The host takes longer
@@ -52,7 +52,6 @@ class ResidualTail:
     def __init__(self, norm: Norm, z: Tensor, x: Tensor, pool_identity: bool):
         # In the graph self.map is z itself; the gradient of self._z is g.
         self.map = z
-        attached = take_attached_mean(x)
         pooled = x if pool_identity else None
         if is_compiling():
             self._z, self._x = z, x
@@ -60,8 +59,7 @@ class ResidualTail:
             return
         self._kernels = _kernels_for(z) or tail_reference
         self._z, self._x, self._sums, *moments = _Measure.apply(
-            self._kernels, norm, pooled, attached, z, x, norm.weight,
-            norm.bias)
+            self._kernels, norm, pooled, z, x, norm.weight, norm.bias)
         self.moments = Moments(*moments)
 
     @staticmethod
@@ -95,36 +93,13 @@ class ResidualTail:
                              m.mean, self.map, step_size, m.scale, m.shift)
 
 
-def attach_mean(y: Tensor) -> None:
-    """Take the mean of a map over space while it is still in the caches.
-
-    It travels on the tensor to the :class:`ResidualTail` that has this very
-    tensor as its x. A compiler needs no such help, a GPU's caches are too
-    small, and a tensor without a version, as in inference mode, might change
-    in between. (A change through ``.data`` is not seen.)
-    """
-    if is_compiling() or y.is_inference() or y.device.type != 'cpu' or (
-            not ResidualTail.supports(y, y)):
-        return
-    mean, _ = tail_cpu.moments(y.detach(), False)
-    vars(y)['attached_mean'] = (id(y), y._version), mean
-
-
-def take_attached_mean(x: Tensor) -> Tensor | None:
-    """Take the mean of :func:`attach_mean` off x; None if x has changed."""
-    if is_compiling():
-        return None
-    state, mean = vars(x).pop('attached_mean', (None, None))
-    return mean if state and state == (id(x), x._version) else None
-
-
 def _kernels_for(z: Tensor) -> ModuleType | None:
     """The module of the fastest kernels for a map; None where the modules are
     as fast, or where there are none.
     """
     if not is_large(z):
         return None
-    for memory_format in formats_on(z.device.type):
+    for memory_format in FORMATS[z.device.type]:
         if z.is_contiguous(memory_format=memory_format):
             return usable_kernels(z.device, z.dtype, memory_format)
     return None
@@ -144,8 +119,8 @@ class _Measure(Function):
     """
 
     @staticmethod
-    def forward(ctx, kernels, norm, pooled, attached, z, x, weight, bias):
-        m = kernels.measure(z, pooled, norm, attached)
+    def forward(ctx, kernels, norm, pooled, z, x, weight, bias):
+        m = kernels.measure(z, pooled, norm)
         ctx.kernels, ctx.eps = kernels, norm.eps
         ctx.save_for_backward(z, m.mean, m.scale, m.centre, m.inverse, weight,
                               *(norm.running or ()))
@@ -173,9 +148,9 @@ class _Measure(Function):
                         scale, centre, centre, inverse)
             dz, dx, *rows = ctx.kernels.input_gradients(
                 masked, z, *sums.unbind(), m, given)
-        return None, None, None, None, dz, dx, *(
+        return None, None, None, dz, dx, *(
             row.view(-1) if row is not None and needed else None
-            for row, needed in zip(rows, ctx.needs_input_grad[6:]))
+            for row, needed in zip(rows, ctx.needs_input_grad[5:]))
 
 
 def _plain_gradients(z: Tensor, norm: Norm, given: Gradients) -> tuple:

@@ -9,12 +9,14 @@ NaN.)
 Signatures and results are as in :mod:`tail_reference`;
 ``input_gradients`` writes over ``masked``.
 """
+import functools
+
 import torch
 from torch import Tensor
 
 from ..utils.precision import float32_or_wider
 from . import tail_reference
-from .tail_reference import Gradients, Moments, Norm
+from .tail_reference import Gradients, Moments
 
 #: Σz² is off by about eps · mean², so beyond this ratio of mean² to variance
 #: a row takes a second pass.
@@ -38,10 +40,8 @@ def moments(z: Tensor, variance: bool) -> tuple:
     return mean, var.clamp_min_(0)
 
 
-def measure(z: Tensor, x: Tensor | None, norm: Norm,
-            identity_mean: Tensor | None = None) -> Moments:
-    """All moments; that of x where it is given and its mean is not."""
-    return tail_reference.measure(z, x, norm, identity_mean, moments)
+#: All moments; that of x where it is given.
+measure = functools.partial(tail_reference.measure, moments=moments)
 
 
 def output(z: Tensor, x: Tensor, scale: Tensor, shift: Tensor,

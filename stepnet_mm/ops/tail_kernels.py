@@ -9,8 +9,8 @@ with a large mean, and with a NaN and an inf in every map.
 import importlib.util
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,7 +24,10 @@ HAS_TRITON = importlib.util.find_spec('triton') is not None
 #: Kernels, and how many of their results are maps; these come first.
 KERNELS = dict(measure=0, output=1, step_gradient=1, input_gradients=2)
 DTYPES = torch.float32, torch.bfloat16, torch.float16
-FORMATS = torch.contiguous_format, torch.channels_last
+#: The memory formats that a device has kernels for.
+FORMATS = dict(
+    cpu=[torch.contiguous_format],
+    cuda=[torch.contiguous_format, torch.channels_last])
 #: In either memory format the channels of the first take several programs of
 #: the Triton kernels, the last of them partly filled.
 SHAPES = [(2, 70, 7, 9), (3, 70, 1, 1)]
@@ -36,45 +39,24 @@ MEAN = 1000
 TABLE_BOUND, MAP_BOUND = 1e-3, 1e-5
 
 
-@dataclass(frozen=True)
-class KernelCheck:
-    """The result of the check of one kernel.
-
-    Attributes:
-        kernel (str): one of :data:`KERNELS`.
-        dtype (torch.dtype): of the maps.
-        memory_format (torch.memory_format): of the maps.
-        ok (bool): whether the kernel may be used.
-        difference (float): the largest difference from the plain formulas,
-            in units of the largest allowed one; NaN where there is none.
-        reason (str): why it may not be used; '' if it may.
-    """
-    kernel: str
+class KernelCheck(NamedTuple):
+    """The result of the check of one kernel."""
+    kernel: str  # one of KERNELS
     dtype: torch.dtype
     memory_format: torch.memory_format
-    ok: bool
-    difference: float
-    reason: str
+    ok: bool  # whether it may be used
+    difference: float  # the largest, over the largest allowed one, or NaN
+    reason: str  # why it may not be used
 
 
 def check_kernels(device: str | torch.device,
-                  dtypes: Iterable[torch.dtype] = DTYPES,
-                  formats: Iterable[torch.memory_format] | None = None
+                  dtypes: Iterable[torch.dtype] = DTYPES
                   ) -> list[KernelCheck]:
-    """Check every kernel that a device would use; raises nothing.
-
-    For maps of these dtypes, and left out of all memory formats that the
-    device has kernels for.
-    """
+    """Check every kernel that a device would use; raises nothing."""
     device = torch.device(device)
-    formats = list(formats or formats_on(device.type))
-    return [result for dtype in dtypes for memory_format in formats
+    return [result for dtype in dtypes
+            for memory_format in FORMATS[device.type]
             for result in _check(device, dtype, memory_format)]
-
-
-def formats_on(device: str) -> tuple[torch.memory_format, ...]:
-    """The memory formats that 'cpu' or 'cuda' has kernels for."""
-    return FORMATS[:1] if device == 'cpu' else FORMATS
 
 
 def usable_kernels(device: torch.device, dtype: torch.dtype,

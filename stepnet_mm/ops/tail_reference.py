@@ -53,12 +53,10 @@ def moments(z: Tensor, variance: bool) -> tuple:
 
 
 def measure(z: Tensor, x: Tensor | None, norm: Norm,
-            identity_mean: Tensor | None = None,
             moments=moments) -> Moments:
-    """All moments; that of x where it is given and its mean is not."""
+    """All moments; that of x where it is given."""
     mean, variance = moments(z, norm.running is None)
-    if x is not None and identity_mean is None:
-        identity_mean, _ = moments(x, False)
+    identity_mean = None if x is None else moments(x, False)[0]
     if norm.running is None:
         centre = mean.mean(0, keepdim=True)
         square = (variance + (mean - centre).square()).mean(0, keepdim=True)

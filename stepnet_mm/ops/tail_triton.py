@@ -21,8 +21,7 @@ from .tail_reference import Gradients, Moments, Norm
 TILE, PROGRAMS = 2048, 2048
 
 
-def measure(z: Tensor, x: Tensor | None, norm: Norm,
-            identity_mean: Tensor | None = None) -> Moments:
+def measure(z: Tensor, x: Tensor | None, norm: Norm) -> Moments:
     """All moments; that of x where it is given."""
     layout, n, c, size = _layout(z, sums=True)
     batch, pools = norm.running is None, x is not None

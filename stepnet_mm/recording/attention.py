@@ -2,7 +2,6 @@
 import re
 from functools import partial
 
-import numpy as np
 import torch
 
 from ..attention import (
@@ -13,9 +12,7 @@ from ..attention import (
     uniform_attention_distance,
 )
 from ..utils.hook_helpers import unwrap
-
-#: Larger pictures are kept at a fraction of their size.
-EDGE = 256
+from .probe import restored_state, run_backbone
 
 
 def find_attention_layers(model, pattern: str | None = None) -> dict:
@@ -44,18 +41,18 @@ def find_attention_layers(model, pattern: str | None = None) -> dict:
 
 
 @torch.no_grad()
-def record_attention(model, images, run, query=None,
-                     pattern: str | None = None, **more) -> AttentionRecord:
-    """Run a model and record the attention of its layers.
+def record_attention(model, images, query=None, pattern: str | None = None,
+                     run=None, **more) -> AttentionRecord:
+    """Run a model in eval mode and record the attention of its layers.
 
     Args:
-        model (nn.Module): in eval mode.
+        model (nn.Module): of the mm libraries; it is left as before.
         images (Tensor): (N, 3, H, W), as the network takes them. Maps are
             of the first image, distances are means over all.
-        run (callable): without arguments; runs the network on them.
         query (tuple[int, int], optional): row and column of a pixel of the
             image. Left out, its middle.
         pattern (str, optional): as in :func:`find_attention_layers`.
+        run (callable, optional): runs another model on the images.
         more: fields of the record: ``iteration``, ``name``.
 
     Raises:
@@ -64,7 +61,7 @@ def record_attention(model, images, run, query=None,
     """
     layers = find_attention_layers(model, pattern)
     size = tuple(images.shape[2:])
-    query = check_query(query, size)
+    query = tuple(query or (edge // 2 for edge in size))
     found: dict[str, LayerAttention] = {}
 
     def read(name, layer, args, kwargs):
@@ -77,7 +74,8 @@ def record_attention(model, images, run, query=None,
         layer.register_forward_pre_hook(partial(read, name), with_kwargs=True)
         for name, layer in layers.items()]
     try:
-        run()
+        with restored_state(model):
+            run() if run else run_backbone(model, images, [*layers])
     finally:
         for handle in handles:
             handle.remove()
@@ -87,23 +85,8 @@ def record_attention(model, images, run, query=None,
             'layers: expected layers of one backbone that is not compiled, '
             f'got {sorted(absent)}, which did not run; choose layers by a '
             'regular expression, layers=... or --layers')
-    return AttentionRecord([*found.values()], as_picture(model, images[0]),
-                           size, query, len(images), **more)
-
-
-def check_query(query, size: tuple) -> tuple:
-    """Row and column of a pixel of an image; its middle for None.
-
-    Raises:
-        ValueError: if the image has none there.
-    """
-    if query is None:
-        return tuple(edge // 2 for edge in size)
-    if not isinstance(query, (tuple, list)) or len(query) != 2 or not all(
-            type(i) is int and 0 <= i < edge for i, edge in zip(query, size)):
-        raise ValueError('query: expected row and column of a pixel of the '
-                         f'image of {size} px, got {query!r}')
-    return tuple(query)
+    return AttentionRecord(
+        [*found.values()], size, query, len(images), **more)
 
 
 def _of_layer(name: str, layer, x, query: tuple,
@@ -117,37 +100,16 @@ def _of_layer(name: str, layer, x, query: tuple,
         name=name, maps=maps[0].float().cpu().numpy(),
         query=tuple(i + p for i, p in zip(inside, layer.padding)),
         distance=distance.tolist(),
-        uniform=uniform_attention_distance(layer, x, pixel),
-        pixel=pixel, padding=layer.padding)
+        uniform=uniform_attention_distance(layer, x, pixel))
 
 
 def _output_pixel(name: str, layer, inside: list, shape) -> list:
     """A pixel of a layer's input, in its output."""
     lost = [c - p for c, p in zip(layer.crop, layer.padding)]
-    if not all(n <= i < edge - n for i, n, edge in zip(inside, lost, shape)):
+    if not all(max(n, 0) <= i < edge - max(n, 0)
+               for i, n, edge in zip(inside, lost, shape)):
         raise ValueError(
             f'query: expected a pixel at least {tuple(lost)} px from the '
             f'edges of the {tuple(shape)} px map in {name}, got '
             f'{tuple(inside)}, where it has no output')
     return [i - n for i, n in zip(inside, lost)]
-
-
-def as_picture(model, image) -> np.ndarray:
-    """(C, H, W), normalised -> (H, W, 3), uint8, sides of at most 256 px.
-
-    Undoes the model's own data preprocessor; without one, the range of
-    values becomes that of a picture.
-    """
-    own = getattr(unwrap(model), 'data_preprocessor', None)
-    mean, std = getattr(own, 'mean', None), getattr(own, 'std', None)
-    image = image.detach().float()
-    if isinstance(mean, torch.Tensor) and isinstance(std, torch.Tensor):
-        image = image * std.to(image) + mean.to(image)
-    else:
-        low, high = image.aminmax()
-        image = (image - low) * (255 / (high - low).clamp_min(1e-12))
-    stride = -(-max(image.shape[1:]) // EDGE)
-    image = image[:, ::stride, ::stride].clamp(0, 255).round()
-    if len(image) != 3:
-        image = image.mean(0, keepdim=True).expand(3, -1, -1)
-    return image.byte().permute(1, 2, 0).cpu().numpy()

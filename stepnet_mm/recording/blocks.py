@@ -6,12 +6,7 @@ from typing import Any
 from torch import nn
 
 from ..residual import Place, SearchResult, search, search_run
-from ..residual.stages import (
-    is_placed,
-    owner_of,
-    residual_modules,
-    stages_of,
-)
+from ..residual.stages import is_placed, owner_of, residual_modules, stages_of
 from ..steps import StepSize
 from ..utils.hook_helpers import eval_mode, unwrap
 from ..utils.random_state import get_random_state, set_random_state

@@ -14,7 +14,7 @@ from ..utils.random_state import (
     seed_generators,
     set_random_state,
 )
-from . import TrajectoryRecorder, find_attention_layers, record_attention
+from .trajectory_recorder import TrajectoryRecorder
 
 
 class Probe:
@@ -114,19 +114,6 @@ def sample_inputs(model, loader: DataLoader, number: int,
         return network_inputs(model, next(iter(samples)))
 
 
-def measure_attention(model, inputs, query=None, pattern: str | None = None,
-                      **more):
-    """:func:`record_attention` of a model of the mm libraries.
-
-    Takes ``inputs`` of :func:`sample_inputs`, and leaves the model as before.
-    """
-    names = [*find_attention_layers(model, pattern)]
-    with restored_state(model):
-        return record_attention(
-            model, inputs, lambda: run_backbone(model, inputs, names), query,
-            pattern, **more)
-
-
 def subset_loader(loader: DataLoader, indices: list,
                   batch_size: int | None = None) -> DataLoader:
     """A loader of some samples of another's dataset, in the given order.
@@ -189,8 +176,7 @@ def restored_state(model):
     try:
         with eval_mode(model):
             seed_generators(0)
-            if torch.cuda.is_available():
-                torch.cuda.manual_seed(0)
+            torch.cuda.manual_seed(0)
             yield
     finally:
         set_random_state(before)

@@ -1,7 +1,6 @@
 """Records NSI per sample and measured block in a running model."""
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import takewhile
 from operator import itemgetter
 
 import torch
@@ -12,7 +11,7 @@ from ..steps.pooling import AffineMap, BuiltMap, Product
 from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
 from ..stiffness.nsi import widened
 from ..utils.compilation import in_backward, refuse_compiled
-from ..utils.hook_helpers import ReplacedMethod, unwrap
+from ..utils.hook_helpers import unwrap
 from .blocks import InputOf, ResidualBlock, find_residual_blocks
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
@@ -87,16 +86,20 @@ class TrajectoryRecorder:
         self._block_hooks = [
             _BlockHooks(block, self.definition == 'update')
             for block in measured]
-        self._counter = _SampleCounter(_owner(model, self.blocks))
 
     def __enter__(self):
-        for hooks in (self._counter, *self._block_hooks):
+        for hooks in self._block_hooks:
             hooks.attach()
         return self
 
     def __exit__(self, *error):
-        for hooks in (self._counter, *self._block_hooks):
+        for hooks in self._block_hooks:
             hooks.detach()
+
+    def call(self, method: Callable, *args, **kwargs):
+        """Record a call; as a replacement for :class:`ReplacedMethod`."""
+        with self:
+            return method(*args, **kwargs)
 
     @property
     def nsi(self) -> Tensor:
@@ -121,7 +124,6 @@ class TrajectoryRecorder:
 
     def clear(self) -> None:
         """Forget the samples recorded so far."""
-        self._counter.samples = 0
         for hooks in self._block_hooks:
             hooks.rows = []
 
@@ -142,13 +144,6 @@ class TrajectoryRecorder:
             raise ValueError(
                 'blocks: expected blocks that every forward runs, got '
                 f'different numbers of samples, {counts}; {CHOOSE_OTHERS}')
-        number, = counts
-        samples = self._counter.samples
-        if number and samples not in (0, number):
-            raise ValueError(
-                f'{self.blocks[0]}: expected maps whose first axis is that of '
-                f'the samples, got {number} maps of {samples} images (it may '
-                f'fold patches into that axis); {CHOOSE_OTHERS}')
 
     def _check_shapes(self) -> None:
         first: dict[tuple, tuple] = {}
@@ -163,77 +158,13 @@ class TrajectoryRecorder:
                         f"stage, {shape}, got {row['shape']}; {TELL_APART}")
 
 
-class RecordedCalls:
-    """Records every call of a method of a model, or of its DDP wrapper.
-
-    Until undone. The hooks are there during the call only: none is left when
-    it raises.
-    """
-
-    def __init__(self, model, method: str, recorder: TrajectoryRecorder):
-        self.recorder = recorder
-        self._replaced = ReplacedMethod(model, method, self._call)
-
-    def undo(self) -> None:
-        """Restore the model's method."""
-        self._replaced.undo()
-
-    def _call(self, method, *args, **kwargs):
-        with self.recorder:
-            return method(*args, **kwargs)
-
-
-class _Hooks:
-    """Hooks that come and go together."""
-    handles: list = []
-    # torch.compile can trace the flag, but not the handles.
-    on = False
-
-    def register(self) -> list:
-        """Put the hooks on the model; gives their handles."""
-        raise NotImplementedError
-
-    def attach(self) -> None:
-        if self.handles:
-            raise RuntimeError(
-                'TrajectoryRecorder: expected one that is not entered, got '
-                'one in use; make a second one')
-        self.handles, self.on = self.register(), True
-
-    def detach(self) -> None:
-        for handle in self.handles:
-            handle.remove()
-        self.handles, self.on = [], False
-
-    def __getstate__(self) -> dict:
-        # A copy of the model takes its hooks along, and nobody could remove
-        # them there: they stay off.
-        return dict(handles=[], on=False, current=None)
-
-
-class _SampleCounter(_Hooks):
-    """How many samples the module around all blocks is given."""
-
-    def __init__(self, owner: nn.Module):
-        self.owner, self.samples = owner, 0
-
-    def register(self) -> list:
-        return [self.owner.register_forward_pre_hook(
-            self._count, with_kwargs=True)]
-
-    def _count(self, module, args, kwargs):
-        x = first_tensor([*args, *kwargs.values()])
-        if self.on and x is not None and not in_backward():
-            self.samples += len(x)
-
-
 def _reads_pooled(hook):
     """Marks a hook with which a fused block stays fused."""
     hook.reads_pooled = True
     return hook
 
 
-class _BlockHooks(_Hooks):
+class _BlockHooks:
     """The hooks of one block, on its parts where these show x_t, f and Δt.
 
     Inner hooks count only between the block's own start and end, and nothing
@@ -251,8 +182,17 @@ class _BlockHooks(_Hooks):
         #: Of each forward the norms of x_t and f, the mean Δt and the shape.
         self.rows: list[dict] = []
         self.current: dict | None = None
+        self.handles: list = []
+        # torch.compile can trace the flag, but not the handles.
+        self.on = False
 
-    def register(self) -> list:
+    def __getstate__(self) -> dict:
+        # A copy of the model takes its hooks along, and nobody could remove
+        # them there: they stay off.
+        return dict(handles=[], on=False, current=None)
+
+    def attach(self) -> None:
+        """Put the hooks on the model."""
         block, module = self.block, self.block.module
         hooks = [
             module.register_forward_pre_hook(self._start, with_kwargs=True)]
@@ -272,16 +212,18 @@ class _BlockHooks(_Hooks):
         elif block.residual is not None:
             hooks.append(block.residual.register_forward_hook(
                 self._residual))
-        return [*hooks, module.register_forward_hook(self._end)]
+        self.handles += [*hooks, module.register_forward_hook(self._end)]
+        self.on = True
 
     def detach(self) -> None:
-        super().detach()
-        self.current = None
+        for handle in self.handles:
+            handle.remove()
+        self.handles, self.on, self.current = [], False, None
 
     def _start(self, module, args, kwargs):
         if in_backward() or not self.on:
             return
-        x = self._tensor([*args, *kwargs.values()])
+        x = first_tensor([*args, *kwargs.values()]).detach()
         if self.block.step is None and self.block.residual is None:
             version = None if x.is_inference() else x._version
             self.current = dict(state=x, version=version)
@@ -293,7 +235,7 @@ class _BlockHooks(_Hooks):
         if self.current is None:
             return
         found, self.current = self.current, None
-        output = self._tensor(output)
+        output = first_tensor(output).detach()
         if 'state' in found:
             found = self._norms(output=output, **found)
         if 'x' not in found or 'f' not in found:
@@ -309,14 +251,6 @@ class _BlockHooks(_Hooks):
         """What is kept of a forward; ``x`` has a value for each sample."""
         step = x.new_tensor(torch.nan) if step is None else step
         return dict(x=x, f=f, step=step.expand_as(x))
-
-    def _tensor(self, values) -> Tensor:
-        x = first_tensor(values)
-        if x is None:
-            raise ValueError(
-                f'{self.block.name}: expected a block that takes and gives '
-                f'tensors, got none; {CHOOSE_OTHERS}')
-        return x.detach()
 
     def _norms(self, state: Tensor, version: int | None,
                output: Tensor) -> dict[str, Tensor]:
@@ -354,33 +288,22 @@ class _BlockHooks(_Hooks):
         if self.current is not None:
             self.current[key] = self._read(value)
 
-    def _read(self, x) -> Tensor:
-        return _map_norm(x)
+    def _read(self, x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
+        """2-norm of each sample of a map, also of a fused block's parts."""
+        if isinstance(x, AffineMap):
+            return x.norm()
+        if isinstance(x, BuiltMap):
+            x = x.values
+        elif isinstance(x, Product):
+            if isinstance(x.values, AffineMap):
+                return x.values.norm(x.step_size)
+            x = x.values * x.step_size.to(x.values.dtype)
+        return sample_norm(x.detach())
 
     def _delta(self, module, args, output):
         if self.current is not None:
             step = output.detach().flatten(1)
             self.current['step'] = step.float().mean(1)
-
-
-def _map_norm(x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
-    """2-norm of each sample of a map, also of a fused block's parts of it."""
-    if isinstance(x, AffineMap):
-        return x.norm()
-    if isinstance(x, BuiltMap):
-        x = x.values
-    elif isinstance(x, Product):
-        if isinstance(x.values, AffineMap):
-            return x.values.norm(x.step_size)
-        x = x.values * x.step_size.to(x.values.dtype)
-    return sample_norm(x.detach())
-
-
-def _owner(model: nn.Module, blocks: list) -> nn.Module:
-    """The smallest module that holds all blocks."""
-    parts = zip(*(name.split('.')[:-1] for name in blocks))
-    common = takewhile(lambda keys: len(set(keys)) == 1, parts)
-    return model.get_submodule('.'.join(keys[0] for keys in common))
 
 
 def _choose(definition, measured: list) -> str:

@@ -1,6 +1,5 @@
 """Checkpoints written atomically, with the complete state of a training."""
 import inspect
-import os.path as osp
 import time
 from pathlib import Path
 
@@ -12,12 +11,7 @@ from mmengine.registry import HOOKS
 
 from ..utils.files import LAST_CHECKPOINT, UNFINISHED, atomic_write
 from ..utils.hook_helpers import ReplacedMethod
-from .checkpoint_content import (
-    add_content_hook,
-    checkpoint_folder,
-    resumes,
-    trains,
-)
+from .checkpoint_content import add_content_hook, checkpoint_folder, resumes
 from .latest_checkpoint import PREEMPTED, absent_parts, latest_checkpoint
 from .resumable_loops import ResumableLoop, in_own_validation
 from .training_state import accumulating, changed_settings, training_state
@@ -36,10 +30,6 @@ class AtomicLocalBackend(LocalBackend):
         """Write a file."""
         with atomic_write(filepath, len(obj)) as file:
             file.write(obj)
-
-    def put_text(self, obj: str, filepath, encoding: str = 'utf-8') -> None:
-        """Write a text file."""
-        self.put(obj.encode(encoding), filepath)
 
 
 @HOOKS.register_module()
@@ -164,8 +154,7 @@ class AtomicCheckpointHook(CheckpointHook):
         """No validation is due in checkpoints from here on."""
         if in_own_validation(runner):
             runner.train_loop.validation_due = False
-        if trains(runner):
-            super().after_val_epoch(runner, metrics)
+        super().after_val_epoch(runner, metrics)
 
     def save(self, runner, filename: str, meta: dict, whole: bool = True,
              **state) -> str:
@@ -212,8 +201,8 @@ class AtomicCheckpointHook(CheckpointHook):
         hub.update_info('last_ckpt', self.last_ckpt)
         self.save(runner, filename, meta, whole=temporary is not None)
         if is_main_process():
-            AtomicLocalBackend().put_text(
-                self.last_ckpt, osp.join(runner.work_dir, LAST_CHECKPOINT))
+            with atomic_write(Path(runner.work_dir, LAST_CHECKPOINT)) as file:
+                file.write(self.last_ckpt.encode())
         if before and before != temporary:
             self._delete(self._path(before))
         return self.last_ckpt

@@ -1,11 +1,7 @@
 """A training state that is this run's, of types that load again."""
 import os.path as osp
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import date, time, timedelta
-from decimal import Decimal
-from uuid import UUID
 
 import numpy as np
 import torch
@@ -18,10 +14,6 @@ from ..safe_loading.config_text import drop_texts
 from ..safe_loading.loaders import keep_own_files, refusal
 from ..safe_loading.unpickler import FACTORIES, is_plain
 
-#: Values of which some types load, such as times of a fixed zone, and others
-#: can be saved as text.
-_TEXT = Decimal, UUID, date, time, timedelta
-
 
 def checkpoint_folder(runner, hook: CheckpointHook) -> str:
     """Where a hook saves, before it knows."""
@@ -32,24 +24,17 @@ def checkpoint_folder(runner, hook: CheckpointHook) -> str:
 
 def resumes(runner) -> bool:
     """Whether a training goes on."""
-    return runner._resume and trains(runner)
-
-
-def trains(runner) -> bool:
-    """A Runner that validates or tests has a config in place of the loop."""
-    return isinstance(runner._train_loop, BaseLoop)
+    # A Runner that validates or tests has a config in place of the loop.
+    return runner._resume and isinstance(runner._train_loop, BaseLoop)
 
 
 class CheckpointContentHook(Hook):
     """Makes a resumed state this run's, and saves plain types.
 
     The config is then the Runner's, and a hook may delete files of the folder
-    that it saves in alone. ``at_save`` is called before each save.
+    that it saves in alone.
     """
     priority = 'LOWEST'  # what other hooks add to a checkpoint is there
-
-    def __init__(self, at_save: Callable[[], None] | None = None):
-        self.at_save = at_save
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Drop configs, and names of files in other folders."""
@@ -65,8 +50,6 @@ class CheckpointContentHook(Hook):
 
         A warning names a type that will not load.
         """
-        if self.at_save:
-            self.at_save()
         for key in list(checkpoint):
             reason = ''
             with suppress(RecursionError):  # it holds itself
@@ -79,12 +62,11 @@ class CheckpointContentHook(Hook):
                     'resume before that is of plain types')
 
 
-def add_content_hook(
-        runner, at_save: Callable[[], None] | None = None) -> None:
+def add_content_hook(runner) -> None:
     """Give a runner a :class:`CheckpointContentHook`, if it has none."""
     if not any(isinstance(hook, CheckpointContentHook)
                for hook in runner.hooks):
-        runner.register_hook(CheckpointContentHook(at_save))
+        runner.register_hook(CheckpointContentHook())
 
 
 def _plain(value, tensors: bool = True):
@@ -114,4 +96,4 @@ def _plain(value, tensors: bool = True):
     if isinstance(value, (list, tuple)):
         parts = map(plain, value)
         return tuple(parts) if isinstance(value, tuple) else list(parts)
-    return str(value) if isinstance(value, _TEXT) and refusal(value) else value
+    return value

@@ -1,5 +1,4 @@
 """Finds the last undamaged checkpoint of a run."""
-import errno
 import logging
 import os
 import os.path as osp
@@ -17,9 +16,6 @@ from ..utils.files import LAST_CHECKPOINT, read_last_checkpoint
 PREEMPTED = 'preempted_iter_{}.pth'
 #: Keys that mmengine's resume reads.
 NEEDED = 'meta', 'state_dict', 'message_hub'
-#: Errors for a name without a file. Others, such as missing rights or a
-#: stale handle, are no damage.
-_NO_NAME = errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG
 
 
 def latest_checkpoint(work_dir: str, folder: str | None = None,
@@ -50,8 +46,6 @@ def latest_checkpoint(work_dir: str, folder: str | None = None,
     if not isinstance(backend, LocalBackend):
         return pointed, damaged
     for path in _candidates(pointed, folder, work_dir, template):
-        if path in damaged:
-            continue
         if wrong := _damage(path):
             damaged[path] = wrong
             continue
@@ -71,8 +65,8 @@ def _damage(path: str) -> str:
 
     The safe loader, which tests the checksum of every record, loads it.
     """
-    if absence := _absence(path):
-        return absence
+    if not _is_file(path):
+        return 'there is no such file'
     try:
         content = load_from_local(path, 'cpu')
     except ValueError as error:
@@ -94,7 +88,7 @@ def _candidates(pointed: str | None, folder: str, work_dir: str,
         return sorted(beside, key=_age)
     for here in (folder, work_dir):
         own = osp.join(here, osp.basename(pointed))
-        if own == pointed or not _absence(own):
+        if own == pointed or _is_file(own):
             return [own, *sorted(beside, key=_age)]
     return sorted([pointed, *beside], key=_age)
 
@@ -119,13 +113,9 @@ def _age(path: str) -> tuple[float, int]:
     return -time, -int(numbers[-1])
 
 
-def _absence(path: str) -> str:
-    """Why there is no file of a name; '' if there is one."""
+def _is_file(path: str) -> bool:
+    """Missing rights or a stale handle, which are no damage, are an error."""
     try:
-        return '' if S_ISREG(os.stat(path).st_mode) else 'it is no file'
-    except OSError as error:
-        if error.errno not in _NO_NAME:
-            raise
-    except ValueError:  # a zero byte in it
-        pass
-    return 'there is no such file'
+        return S_ISREG(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a zero byte
+        return False

@@ -1,7 +1,6 @@
 """Keeps NaN and infinite losses out of the weights."""
 import functools
 from pathlib import Path
-from typing import NoReturn
 
 import torch
 from mmengine import dist
@@ -20,7 +19,6 @@ from .resumable_loops import ResumableLoop
 
 #: Name of the checkpoint from before the update with a non-finite loss.
 NON_FINITE = 'nonfinite_iter_{}.pth'
-_REMEDIES = 'a lower learning rate, warm-up or clip_grad may prevent it'
 
 
 @HOOKS.register_module()
@@ -79,7 +77,7 @@ class NonFiniteLossHook(Hook):
         """Check every loss from here on."""
         self.after_train(runner)  # of an earlier one that failed
         if dist.is_main_process():
-            _note_of(runner).unlink(missing_ok=True)
+            Path(runner.work_dir, DIVERGED).unlink(missing_ok=True)
         wrapper = runner.optim_wrapper
         if type(wrapper).update_params is not OptimWrapper.update_params:
             runner.logger.warning(
@@ -106,9 +104,8 @@ class NonFiniteLossHook(Hook):
 
     def after_train(self, runner) -> None:
         """Restore the optimizer wrapper's methods."""
-        for replaced in self._replaced:
-            replaced.undo()
-        self._replaced = []
+        while self._replaced:
+            self._replaced.pop().undo()
         self._batch = None
 
     def _update_params(self, runner, update_params, loss, *args, **kwargs):
@@ -144,21 +141,17 @@ class NonFiniteLossHook(Hook):
                 f'rank {dist.get_rank()} in iteration {runner.iter + 1} (the '
                 'state before it is '
                 f'{self._saved or "not saved, without AtomicCheckpointHook"})')
-        if not self._skips:
-            self._stop(runner, f'{what}; {_REMEDIES}, NonFiniteLossHook('
-                       "action='skip') leaves such batches out")
-        if self._in_a_row > self.max_skips:
-            self._stop(runner, f'{what}, {self._in_a_row} times in a row; '
-                       f'{_REMEDIES}, a greater NonFiniteLossHook.max_skips '
-                       f'than {self.max_skips} allows it')
-        runner.optim_wrapper._inner_count += 1  # it counts as an iteration
-        runner.logger.warning(
-            f'{what}; NonFiniteLossHook has skipped its update, '
-            f'{self.skipped} so far')
-
-    def _stop(self, runner, why: str) -> NoReturn:
+        if self._skips and self._in_a_row <= self.max_skips:
+            runner.optim_wrapper._inner_count += 1  # it counts as an iteration
+            runner.logger.warning(
+                f'{what}; NonFiniteLossHook has skipped its update, '
+                f'{self.skipped} so far')
+            return
+        why = (f'{what}, {self._in_a_row} times in a row; a lower learning '
+               'rate, warm-up or clip_grad may prevent it, NonFiniteLossHook('
+               "action='skip', max_skips=...) leaves such batches out")
         if dist.is_main_process():
-            with atomic_write(_note_of(runner)) as file:
+            with atomic_write(Path(runner.work_dir, DIVERGED)) as file:
                 file.write(f'{why}\n'.encode())
         raise FloatingPointError(why)
 
@@ -174,10 +167,9 @@ class NonFiniteLossHook(Hook):
                 'annotations (sizes, empty boxes)')
 
     def _undo(self, runner) -> None:
-        with torch.no_grad():
-            for name, buffer in unwrap(runner.model).named_buffers():
-                if name in self._buffers:  # not if it was lazy
-                    buffer.copy_(self._buffers[name])
+        for name, buffer in unwrap(runner.model).named_buffers():
+            if name in self._buffers:  # not if it was lazy
+                buffer.copy_(self._buffers[name])
 
     def _save(self, runner) -> None:
         """Save the first time; a collective call."""
@@ -202,10 +194,6 @@ def _images(part) -> list[str]:
     return [path for item in part for path in _images(item)]
 
 
-def _note_of(runner) -> Path:
-    return Path(runner.work_dir) / DIVERGED
-
-
 class _Verdict:
     """A flag on its way from the device, waited for late.
 
@@ -214,12 +202,9 @@ class _Verdict:
     """
 
     def __init__(self, flag: torch.Tensor):
-        self._flag = flag
-        self._event: torch.cuda.Event | None = None
-        if flag.is_cuda:
-            self._flag = torch.empty_like(flag, device='cpu', pin_memory=True)
-            self._flag.copy_(flag, non_blocking=True)
-            self._event = torch.cuda.Event()
+        self._flag = flag.to('cpu', non_blocking=True)  # to pinned memory
+        self._event = torch.cuda.Event() if flag.is_cuda else None
+        if self._event is not None:
             self._event.record()
 
     def wait(self) -> bool:

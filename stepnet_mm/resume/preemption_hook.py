@@ -1,8 +1,6 @@
 """Saves a training and leaves at SIGUSR1, SIGUSR2 or SIGTERM."""
 import functools
-import signal
 import sys
-from collections.abc import Sequence
 from datetime import timedelta
 
 import torch
@@ -11,23 +9,15 @@ from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS
 
 from ..utils.hook_helpers import ReplacedMethod, check_count, loop_loaders
-from ..utils.job_signals import (
-    JOB_SIGNALS,
-    SignalListener,
-    ignore_in_workers,
-)
+from ..utils.job_signals import SignalListener, ignore_in_workers
 from ..utils.random_state import set_random_state
 from ..utils.slurm import requeue
-from .atomic_checkpoint_hook import (
-    AtomicCheckpointHook,
-    first_checkpoint_hook,
-)
+from .atomic_checkpoint_hook import AtomicCheckpointHook, first_checkpoint_hook
 from .resumable_loops import ResumableLoop, in_own_validation
 from .training_state import accumulating
 
 #: Exit code of a preempted run (TEMPFAIL of sysexits.h).
 EXIT_PREEMPTED = 75
-SIGNALS = tuple(s.name for s in JOB_SIGNALS)
 
 
 @HOOKS.register_module()
@@ -43,8 +33,6 @@ class PreemptionHook(Hook):
     soon as Python code runs; the checkpoint before stays undamaged.
 
     Args:
-        signals (str | sequence[str]): names of the signals. Defaults to
-            SIGUSR1, SIGUSR2, SIGTERM.
         max_requeues (int): maximum of requeues of a Slurm job; 0 for none.
             Defaults to 20.
 
@@ -54,18 +42,10 @@ class PreemptionHook(Hook):
     """
     priority = 'LOWEST'
 
-    def __init__(self, signals: str | Sequence[str] = SIGNALS,
-                 max_requeues: int = 20):
+    def __init__(self, max_requeues: int = 20):
         check_count('PreemptionHook.max_requeues', max_requeues)
-        names = [signals] if isinstance(signals, str) else signals
-        known = signal.Signals.__members__.keys() - {'SIGKILL', 'SIGSTOP'}
-        if not {*names} <= known:
-            raise ValueError(
-                'PreemptionHook.signals: expected names of signals, such as '
-                f"'SIGTERM', got {signals!r}; correct them")
-        self.signals = [signal.Signals[name] for name in names]
         self.max_requeues = max_requeues
-        self._listener = SignalListener(self.signals)
+        self._listener = SignalListener()
         self._group: torch.distributed.ProcessGroup | None = None
         self._replaced: list[ReplacedMethod] = []
         #: Those whose averaged weights are in the model now.
@@ -76,17 +56,12 @@ class PreemptionHook(Hook):
         """Have loader workers ignore the signals."""
         for loop in (runner._train_loop, runner._val_loop):
             for loader in loop_loaders(loop):
-                ignore_in_workers(loader, self.signals)
+                ignore_in_workers(loader)
 
     def before_train(self, runner) -> None:
         """Begin to listen."""
         self.after_train(runner)  # of an earlier one that failed
         _checkpoint_hook(runner)  # or an error, before anything is trained
-        if not hasattr(signal, 'SIGUSR1'):
-            runner.logger.warning(
-                'PreemptionHook is off: no signal tells a job of '
-                f'{sys.platform} to stop')
-            return
         self._replaced = [
             ReplacedMethod(hook, '_swap_ema_parameters',
                            functools.partial(self._note_swap, hook))
@@ -129,9 +104,8 @@ class PreemptionHook(Hook):
     def after_train(self, runner) -> None:
         """Remove the signal handlers."""
         self._listener.stop()
-        for replaced in self._replaced:
-            replaced.undo()
-        self._replaced = []
+        while self._replaced:
+            self._replaced.pop().undo()
         self._swapped = set()
 
     def _note_swap(self, hook: EMAHook, swap) -> None:

@@ -39,7 +39,8 @@ class ResumableLoader(DataLoader):
         Raises:
             ValueError: if the samples have no index.
         """
-        if not has_places(loader):
+        if loader.batch_sampler is None or isinstance(
+                loader.dataset, IterableDataset):
             raise ValueError(
                 'train_dataloader: expected batches of indexed samples, whose '
                 'place can be found again, got a dataset without indices or '
@@ -55,26 +56,11 @@ class ResumableLoader(DataLoader):
         return resumable
 
     def _get_iterator(self):
-        self.numbered.batch_sampler = self.batch_sampler  # of a hook, too
         loader = copy.copy(self)
         vars(loader).update(  # torch forbids to set them
             dataset=SeededSamples(self.dataset), batch_sampler=self.numbered,
             worker_init_fn=partial(_init_worker, self.worker_init_fn))
         return DataLoader._get_iterator(loader)
-
-
-def has_places(loader) -> bool:
-    """Whether it is a data loader with batches of indexed samples."""
-    return (isinstance(loader, DataLoader)
-            and loader.batch_sampler is not None
-            and not isinstance(loader.dataset, IterableDataset))
-
-
-def set_epoch(batch_sampler, epoch: int) -> None:
-    """Tell a batch sampler's sampler the epoch, if it takes one."""
-    sampler: Any = getattr(batch_sampler, 'sampler', None)
-    if hasattr(sampler, 'set_epoch'):
-        sampler.set_epoch(epoch)
 
 
 def _init_worker(init: Callable[[int], object] | None, number: int) -> None:
@@ -124,8 +110,10 @@ class NumberedBatches:
                    for offset, index in enumerate(batch)]
 
     def _repeated(self) -> Iterator[list]:
+        sampler: Any = getattr(self.batch_sampler, 'sampler', None)
         for epoch in count():
-            set_epoch(self.batch_sampler, epoch)
+            if hasattr(sampler, 'set_epoch'):
+                sampler.set_epoch(epoch)
             batch = None
             for batch in self.batch_sampler:
                 yield batch
@@ -139,26 +127,17 @@ class SeededSamples:
     They are seeded by (seed, epoch, number of the batch, rank, offset in the
     batch). So neither the number of workers nor earlier samples matter, and a
     sample that comes twice (class-aware sampling, repeated augmentation) is
-    augmented in two ways. A dataset with ``__getitems__``, which torch
-    prefers, is seeded once for each batch.
+    augmented in two ways.
     """
 
     def __init__(self, dataset):
         self.dataset = dataset
-        # Asked of the class: name_samples gives single datasets one.
-        if getattr(type(dataset), '__getitems__', None):
-            self.__getitems__ = self._batch
 
     def __getitem__(self, placed: tuple):
         """The sample of an index at a place."""
         index, place = placed
         with _drawn_at(place), data_errors(KEY):
             return self.dataset[index]
-
-    def _batch(self, placed: list) -> list:
-        indices, places = zip(*placed)
-        with _drawn_at(places[0]), data_errors(KEY):
-            return self.dataset.__getitems__([*indices])
 
 
 def _drawn_at(place: tuple):

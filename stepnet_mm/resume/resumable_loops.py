@@ -1,5 +1,4 @@
 """mmengine's two train loops, resumable from the middle, bit for bit."""
-from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Iterator
 from typing import Any
@@ -7,21 +6,12 @@ from typing import Any
 import torch
 from mmengine import dist
 from mmengine.registry import LOOPS
-from mmengine.runner import (
-    BaseLoop,
-    EpochBasedTrainLoop,
-    IterBasedTrainLoop,
-)
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, IterBasedTrainLoop
 from torch.utils.data import DataLoader
 
 from ..utils.job_signals import stop_listening
 from ..utils.random_state import get_random_state, set_random_state
-from .resumable_loader import (
-    NO_BATCHES,
-    ResumableLoader,
-    has_places,
-    set_epoch,
-)
+from .resumable_loader import NO_BATCHES, ResumableLoader
 from .training_state import load_buffers, load_early_stopping
 
 
@@ -35,18 +25,7 @@ class ResumableLoop(BaseLoop):
     """
     endless = False
     validating = False
-    random_before_val: dict
-    # Of mmengine's loops.
     dataloader: Any
-    _epoch: int
-    _iter: int
-    dynamic_milestones: list
-    dynamic_intervals: list
-    val_begin: int
-
-    @abstractmethod
-    def _train(self) -> None:
-        """All epochs (iterations) that are left."""
 
     def _make_resumable(self) -> None:
         self.batches = 0
@@ -56,26 +35,16 @@ class ResumableLoop(BaseLoop):
         # One seed, also with diff_rank_seed: a sample's contains the rank.
         self.seed = dist.all_gather_object(self.runner.seed)[0]
         loader = self.dataloader
-        self._use(loader)
+        self.dataloader = self._loader = ResumableLoader.of(loader, self.seed)
         # An endless sampler over no samples would never return.
         number = _samples(loader) if self.endless else len(loader)
         if 0 in dist.all_gather_object(number):  # or ranks would wait
             raise ValueError(NO_BATCHES)
 
-    def _use(self, loader: DataLoader) -> None:
-        """Train with the batches of a loader."""
-        self.dataloader = self._loader = ResumableLoader.of(loader, self.seed)
-
-    def _use_hooks_loader(self) -> None:
-        """Train with the data loader that a hook has set, if any."""
-        if self.dataloader is not self._loader and has_places(self.dataloader):
-            self._use(self.dataloader)
-
     def run(self):
         """Train to the end, from the state of :meth:`resume_from`."""
         try:
             self.runner.call_hook('before_train')
-            self._use_hooks_loader()
             self._resume()
             self._train()
         except (Exception, KeyboardInterrupt):
@@ -111,10 +80,8 @@ class ResumableLoop(BaseLoop):
         If it is empty, iteration and epoch are used alone.
         """
         self._resumed = state
-        if state:  # before hooks of before_train take batches
-            self._take_seeds(state)
-
-    def _take_seeds(self, state: dict) -> None:
+        if not state:
+            return
         self.seed = self._loader.numbered.seed = state['seed']
         if state['sampler_seed'] is not None and self._sampler is not None:
             self._sampler.seed = state['sampler_seed']
@@ -134,7 +101,6 @@ class ResumableLoop(BaseLoop):
 
     def _restore_state(self, state: dict) -> None:
         """Take the place in the data, and this rank's own state."""
-        self._take_seeds(state)  # of a hook's loader
         self.validation_due = state['validation_due']
         self.batches = state['batches']
         load_early_stopping(self.runner, state['early_stopping'])
@@ -143,15 +109,11 @@ class ResumableLoop(BaseLoop):
             load_buffers(self.runner, own['buffers'])
             self._random = own['random']
         self._adapt_to_settings(state)
-        # For hooks that iterate over the data before the next batch.
-        self._loader.numbered.epoch = max(self._epoch - 1, 0)
-        set_epoch(self._loader.batch_sampler, self._loader.numbered.epoch)
         self._restore_random()
 
     def _adapt_to_settings(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
         now = dict(self.progress(), world_size=dist.get_world_size())
-        state = dict(now, **state)  # of an older commit: without the counts
         changed = [f'{key} was {state[key]} and is {now[key]}'
                    for key in ('world_size', 'batch_size', 'samples',
                                'accumulative_counts')
@@ -174,9 +136,8 @@ class ResumableLoop(BaseLoop):
         """The remaining batches, opened with the first one.
 
         As late as possible: a hook may have iterated over the loader, or set
-        its own: a data loader, or a prefetcher around one.
+        its own, such as a prefetcher around this one.
         """
-        self._use_hooks_loader()
         numbered = self._loader.numbered
         numbered.seed, numbered.epoch = self.seed, self._epoch
         numbered.start, numbered.endless = self.batches, self.endless
@@ -284,61 +245,29 @@ class ResumableIterBasedTrainLoop(ResumableLoop, IterBasedTrainLoop):
         self.dataloader = loader
         self.dataloader_iterator = BatchStream(self)
 
-    def _resume(self) -> None:
-        taken = self.batches
-        super()._resume()
-        if taken:  # a hook's batches began the sampler's pass: go on in it
-            wanted, self.batches = self.batches, taken
-            while self.batches < wanted:
-                self._next()
-
     def _train(self) -> None:
         self.runner.call_hook('before_train_epoch')
-        if self.batches:
-            set_epoch(self._loader.batch_sampler, self.passes)
         self._restore_random()
         self._validate_if_due()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
-            batch = self._next()
+            batch = next(self.dataloader_iterator)
             self._decide_validation(self._iter + 1, self._max_iters)
             self.run_iter(batch)
             self._decide_validation(self._iter, self._max_iters)
             self._validate_if_due()
         self.runner.call_hook('after_train_epoch')
 
-    @property
-    def passes(self) -> int:
-        """Complete passes over the data before the current batch."""
-        length = len(self._loader)  # 0: an endless sampler, few samples
-        return max(self.batches - 1, 0) // length if length else 0
-
-    def _next(self) -> Any:
-        """The next batch, maybe of an iterator that a hook has set."""
-        counted = self.batches
-        batch = next(self.dataloader_iterator)
-        self.batches = counted + 1  # BatchStream has counted it, others not
-        return batch
-
 
 class BatchStream:
     """A loop's endless batches, opened with the first one and counted.
 
-    It stands where mmengine has an iterator; hooks take batches from it or
-    wrap it, and read its ``_dataloader`` and ``_epoch``.
+    It stands where mmengine has an iterator.
     """
 
     def __init__(self, loop: ResumableIterBasedTrainLoop):
         self._loop = loop
         self._batches: Iterator = iter(())
-
-    @property
-    def _dataloader(self) -> DataLoader:
-        return self._loop.dataloader
-
-    @property
-    def _epoch(self) -> int:
-        return self._loop.passes
 
     def __iter__(self):
         return self

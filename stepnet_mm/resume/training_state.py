@@ -4,7 +4,6 @@ It is the place in the data, whether a validation is due, the counts of early
 stopping, and the random generators and buffers of every rank. ResumableLoop
 takes it up again (``_restore_state``).
 """
-import hashlib
 import reprlib
 from collections import defaultdict
 
@@ -46,16 +45,15 @@ def load_early_stopping(runner, counted: list) -> None:
 
 
 def _early_stopping(runner) -> list[EarlyStoppingHook]:
-    return [hook for hook in runner.hooks if isinstance(
-        hook, EarlyStoppingHook) and hasattr(hook, 'wait_count')]
+    return [hook for hook in runner.hooks
+            if isinstance(hook, EarlyStoppingHook)]
 
 
 def load_buffers(runner, buffers: dict) -> None:
     """Restore the buffers in which a rank differed from the first."""
     own = _buffers(runner)
-    with torch.no_grad():
-        for name in set(buffers) & set(own):
-            own[name].copy_(buffers[name])
+    for name in set(buffers) & set(own):
+        own[name].copy_(buffers[name])
 
 
 def accumulating(optim_wrapper) -> bool:
@@ -80,16 +78,10 @@ def _own_buffers(runner) -> dict:
     if dist.get_world_size() == 1:
         return {}
     buffers = {name: b.detach().cpu() for name, b in _buffers(runner).items()}
-    digests = {name: _digest(b) for name, b in buffers.items()}
-    first = [digests]
+    first = [buffers]
     dist.broadcast_object_list(first)
     return {name: b for name, b in buffers.items()
-            if first[0].get(name) != digests[name]}
-
-
-def _digest(tensor: torch.Tensor) -> str:
-    content = tensor.contiguous().view(-1).view(torch.uint8)
-    return hashlib.sha1(content.numpy().tobytes()).hexdigest()
+            if name not in first[0] or not torch.equal(first[0][name], b)}
 
 
 def changed_settings(runner, checkpoint: dict) -> list[str]:

@@ -24,8 +24,6 @@ from torch import serialization
 from . import unpickler
 from .config_text import value_at, without_code
 
-#: The attribute of a folder in a zip's directory.
-_FOLDER = 0x10
 #: What a file of torch before 1.6 begins with.
 _MAGIC = tuple(pickle.dumps(serialization.MAGIC_NUMBER, protocol)
                for protocol in range(2, 6))
@@ -48,19 +46,10 @@ def register_safe_loaders() -> None:
     # At the top it would import what imports this module (registration.py).
     from mmengine.runner.checkpoint import CheckpointLoader
     for prefix, loader in list(CheckpointLoader._schemes.items()):
-        if getattr(loader, 'weights_only', False):
-            continue
         safe = load_from_local if prefix == '' else _safe_remote(loader)
         CheckpointLoader.register_scheme(prefix, safe, force=True)
 
 
-def _safe(loader):
-    """Mark a loader, so that it is not wrapped again."""
-    loader.weights_only = True
-    return loader
-
-
-@_safe
 def load_from_local(filename: str, map_location=None) -> dict:
     """Load a local checkpoint of weights, or of a training by mmengine.
 
@@ -95,8 +84,6 @@ def refusal(value) -> str:
 
 def _safe_remote(loader):
     """A remote loader under which every torch.load is :func:`_load`."""
-
-    @_safe
     @functools.wraps(loader)  # mmengine logs the name
     def load(filename, map_location=None):
         with _errors_name(filename), _instead_of_torch_load():
@@ -207,8 +194,7 @@ def _read(file, map_location):
 class _Archive(torch._C.PyTorchFileReader):
     """torch's reader of a zip file, with checks.
 
-    torch writes a checksum of every record and never compares it; the tensor
-    of a record that is marked as a folder it leaves uninitialized.
+    torch writes a checksum of every record and never compares it.
     """
 
     def __init__(self, file):
@@ -221,10 +207,8 @@ class _Archive(torch._C.PyTorchFileReader):
         super().__init__(file)
 
     def get_record(self, name: str) -> bytes:
-        """As torch's; ValueError for a folder or a wrong checksum."""
+        """As torch's; ValueError for a wrong checksum."""
         record, entry = super().get_record(name), self._entries[name]
-        if entry.is_dir() or entry.external_attr & _FOLDER:
-            raise ValueError(f'its record {name} is marked as a folder')
         # torch.serialization.set_crc32_options(False) writes 0.
         if entry.CRC not in (0, zlib.crc32(record)):
             raise ValueError(f'the checksum of its record {name} is wrong')

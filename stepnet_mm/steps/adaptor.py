@@ -1,8 +1,6 @@
 """StepNet's adaptor (Fig. 4b, Eq. 12, Appendix F), and a to d of Table 4.
 
-The paper defines its four alternatives only in a figure (Fig. 5), which was
-not available. These are ours: each replaces one part that the text names
-(pooling, group convolution, IEBN, sigmoid; docs/deviations.md).
+These four are ours, for Fig. 5 was not available: docs/deviations.md.
 """
 import math
 
@@ -29,11 +27,9 @@ class StepAdaptor(InitialStep):
     Appendix F); 6C parameters, 5C for one input. Pooling is linear,
     GAP(x_t + f) = GAP(x_t) + GAP(f), so x_{t+1} is never built.
 
-    The gate is ``max_step * sigmoid(IE)`` with ``max_step = max(1, 2 *
-    init_step)`` and b such that it starts at ``init_step``: up to one half
-    the published bare sigmoid, beyond it one that starts in its middle, where
-    its slope is largest. At ``init_step=1`` it is ``2 * sigmoid(0)``, exactly
-    1 in every precision. ``max_step`` is a buffer, so a checkpoint keeps it.
+    The gate is ``max_step * sigmoid(IE)`` with b such that it starts at
+    ``init_step``, and ``max_step = max(1, 2 * init_step)`` (a buffer, so a
+    checkpoint keeps it; docs/deviations.md says why).
 
     Args:
         channels (int): C.
@@ -126,14 +122,8 @@ class StepAdaptor(InitialStep):
 
     def _mix(self, pooled: list[Tensor]) -> Tensor:
         """The group convolution: 1 or 2 x (N, C, 1, 1) -> (N, C, 1, 1)."""
-        if self.fused:
-            row = self.conv_weight.view(-1, 1, len(pooled))
-            return (torch.cat(pooled, 3) * row).sum(3, keepdim=True)
-        weights = self.conv_weight.view(-1, len(pooled), 1, 1).unbind(1)
-        mixed = weights[0] * pooled[0]
-        if len(pooled) == 1:
-            return mixed
-        return torch.addcmul(mixed, weights[1], pooled[1])
+        row = self.conv_weight.view(-1, 1, len(pooled))
+        return (torch.cat(pooled, 3) * row).sum(3, keepdim=True)
 
     def _gate(self, logits: Tensor) -> Tensor:
         """(N, C, 1, 1) -> (N, C, 1, 1), in (0, max_step)."""

@@ -36,8 +36,6 @@ class StepSize(nn.Module):
             no values. Not inherited, since a subclass may read more.
         needs_space (bool): whether it needs height and width, which the
             tokens of a transformer lack.
-        fused (bool): whether it may compute Δt with another rounding, by
-            operators whose gradients are cheaper; its backbone's ``fused``.
         loaded (bool): whether a checkpoint has set all parameters (all
             buffers of a module without parameters) since the last
             initialisation.
@@ -53,7 +51,7 @@ class StepSize(nn.Module):
     default_blocks = 'all'
     init_step: float | None = None
     pools_only = needs_space = False
-    fused = loaded = False
+    loaded = False
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -109,13 +107,6 @@ class StepSize(nn.Module):
     def forget_loaded(self) -> None:
         """Discard the effect of checkpoints before a new initialisation."""
         self.loaded = False
-
-    def set_fused(self, fused: bool) -> None:
-        """Set the attribute of the step and of its parts that have it."""
-        modules: list[Any] = [*self.modules()]
-        for module in modules:
-            if hasattr(type(module), 'fused'):
-                module.fused = fused
 
     def start_pretrained(self) -> None:
         """Start at 1 if the module can, unless config or checkpoint say so."""

@@ -62,11 +62,8 @@ class ECAAttention(StepSize):
     Args:
         in_channels (int): C.
         kernel_size (int, optional): k, odd. None gives the paper's adaptive
-            one (its Eq. 12, γ = 2, b = 1). The published ImageNet networks
-            have by stage 3-5-7-7 (ResNet-18), 3-3-5-7 (34, 101) and 3-5-5-7
-            (50), the published Faster R-CNN 5 in all stages (50) and 3-3-5-7
-            (101): ``step=[dict(type='ECAAttention', kernel_size=k) for k in
-            (3, 5, 5, 7)]``. Defaults to 3.
+            one (its Eq. 12, γ = 2, b = 1). Defaults to 3; the published
+            networks have others by stage (docs/deviations.md).
         init_gate (float, optional): as of :class:`SEAttention`.
 
     Raises:

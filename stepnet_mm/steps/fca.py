@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..utils.precision import float32_or_wider
 from .base import StepSize
-from .layers import Excitation
+from .layers import Excitation, divide
 from .pooling import global_linear
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
@@ -33,10 +33,8 @@ class FCAAttention(StepSize):
         in_channels (int): C.
         reduction (int): r. Defaults to 16.
         dct_size (int): edge of the map that is transformed; others are
-            average-pooled to it. The networks of its authors use the map's
-            own size at 224 px: 56, 28, 14, 7 by stage
-            (``step=[dict(type='FCAAttention', dct_size=s) for s in (56, 28,
-            14, 7)]``). Defaults to 7.
+            average-pooled to it. Defaults to 7; the networks of its authors
+            have 56, 28, 14, 7 by stage, the map's own size at 224 px.
         bias (bool): whether the layers have biases. Defaults to False, as
             in the networks of its authors.
 
@@ -61,25 +59,15 @@ class FCAAttention(StepSize):
                 'dct_size: expected at least 7, the map that the frequencies '
                 f'are given for, got {dct_size}; change it in backbone.step '
                 'or backbone.plugins')
-        if in_channels % len(TOP16):
-            raise ValueError(
-                f'FCAAttention: expected a multiple of {len(TOP16)} channels,'
-                f' the number of frequencies, got {in_channels}; leave it out '
-                'there (backbone.step, backbone.plugins)')
-        self.in_channels = in_channels
+        divide(in_channels, len(TOP16), 'the number of frequencies')
         self.dct_size = dct_size
         self.excitation = Excitation(in_channels, reduction, bias)
         self.register_buffer('basis', dct_basis(dct_size), persistent=False)
 
     def step_size(self, identity: Tensor, residual: Tensor) -> Tensor:
         """Δt of shape (N, C, 1, 1), in (0, 1)."""
-        z = global_linear(residual, self.spectrum, self._spectrum_of_ones)
+        z = global_linear(residual, self.spectrum)
         return self.excitation(z).sigmoid()
-
-    def _spectrum_of_ones(self) -> Tensor:
-        sums = self.basis.sum((1, 2))
-        group = self.in_channels // len(sums)
-        return sums.repeat_interleave(group)[:, None, None]
 
     def spectrum(self, f: Tensor) -> Tensor:
         """Each channel's DCT component: (N, C, H, W) -> (N, C, 1, 1)."""

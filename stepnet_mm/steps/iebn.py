@@ -18,10 +18,8 @@ class IEBN(nn.Module):
     BN_0 is BatchNorm without γ and β; δ gates γ alone and looks at the
     layer's input. w = 0 and b = -1 at the start. 4C parameters.
 
-    Set by ``norm_cfg=dict(type='IEBN')``. The BatchNorm is a module inside
-    this one, so ``norm_eval``, frozen stages and ``sync_bn='torch'`` (which
-    would replace a subclass of BatchNorm by a plain SyncBN, without a word)
-    do the right thing (``sync_bn='mmcv'`` cannot: its layer needs γ and β).
+    The BatchNorm is a module inside this one, not its base, so ``norm_eval``,
+    frozen stages and ``sync_bn='torch'`` work (``sync_bn='mmcv'`` cannot).
     mmengine's ``paramwise_cfg.norm_decay_mult`` does not know γ and β as a
     norm's: name them in ``custom_keys``.
 

@@ -1,11 +1,7 @@
 """Steps that start at one number for every input."""
 import math
 
-from ..lazy_exports import lazy_exports
 from .base import StepSize
-
-# Older pickles name ConstantStep in this module.
-__getattr__, _ = lazy_exports(__package__, dict(constant=('ConstantStep', )))
 
 #: σ(-1), the step size at the start with the published w = 0 and b = -1.
 PUBLISHED_STEP_SIZE = 1 / (1 + math.e)

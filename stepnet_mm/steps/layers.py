@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-import torch.distributed as dist
 import torch.fx
 import torch.nn.functional as F
+from mmengine.dist import get_world_size
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -43,7 +43,6 @@ class InstanceEnhancement(nn.Module):
 
     2C parameters, w = 0 and b = -1 at the start (Appendix F).
     """
-    fused = False
 
     def __init__(self, channels: int):
         super().__init__()
@@ -58,10 +57,8 @@ class InstanceEnhancement(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """w ⊗ z + b."""
-        weight, bias = self.weight.view(-1, 1, 1), self.bias.view(-1, 1, 1)
-        if self.fused:
-            return weight * z + bias
-        return torch.addcmul(bias, weight, z)
+        # Not addcmul, whose gradients cost the host more.
+        return self.weight.view(-1, 1, 1) * z + self.bias.view(-1, 1, 1)
 
 
 def divide(channels: int, divisor: int, key: str) -> int:
@@ -116,7 +113,8 @@ def apply_norm(norm: nn.Module, x: Tensor) -> Tensor:
     if isinstance(x, torch.fx.Proxy):
         return norm(x)
     alone = norm.training and x.numel() == x.size(1)
-    if not alone or not isinstance(norm, _BatchNorm) or _is_synchronised(norm):
+    if not alone or not isinstance(norm, _BatchNorm) or (
+            isinstance(norm, nn.SyncBatchNorm) and get_world_size() > 1):
         return normalize(norm, x)
     _warn_alone()
     return F.batch_norm(x, norm.running_mean, norm.running_var,
@@ -133,11 +131,6 @@ def in_dtype_of(layer: nn.Module, x: Tensor) -> Tensor:
     if weight is None or weight.dtype is x.dtype:
         return x
     return x.to(weight.dtype)
-
-
-def _is_synchronised(norm: nn.Module) -> bool:
-    return (isinstance(norm, nn.SyncBatchNorm) and dist.is_available()
-            and dist.is_initialized() and dist.get_world_size() > 1)
 
 
 @functools.lru_cache(None)

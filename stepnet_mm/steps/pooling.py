@@ -16,8 +16,7 @@ from ..utils.precision import float32_or_wider
 
 def global_mean(x: 'Tensor | PooledMap') -> Tensor:
     """GAP in float32 or wider: (N, C, H, W) -> (N, C, 1, 1)."""
-    pooled: Any = x
-    return pooled.mean if isinstance(x, PooledMap) else _mean(pooled)
+    return _pooled(x).mean
 
 
 def global_max(x: Tensor) -> Tensor:
@@ -40,13 +39,12 @@ def global_std(x: 'Tensor | PooledMap', eps: float = 0.) -> Tensor:
 
 
 def global_linear(x: 'Tensor | PooledMap',
-                  linear: Callable[[Tensor], Tensor],
-                  of_ones: Callable[[], Tensor]) -> Tensor:
+                  linear: Callable[[Tensor], Tensor]) -> Tensor:
     """A linear function of each channel's map: (N, C, H, W) -> (N, C, 1, 1).
 
-    ``of_ones()`` is its value for a map of ones, (C, 1, 1).
+    A constant map of any size has the value of one of a single pixel.
     """
-    return _pooled(x).transform(linear, of_ones)
+    return _pooled(x).transform(linear)
 
 
 class Product(NamedTuple):
@@ -57,13 +55,20 @@ class Product(NamedTuple):
 
 class PooledMap:
     """A map (N, C, H, W) that is known by its moments over space."""
+    source: Tensor  # of the same shape
+
+    @property
+    def size(self) -> int:
+        """H·W."""
+        return self.source.size(2) * self.source.size(3)
 
 
 class BuiltMap(PooledMap):
     """A map that exists, ``values``, and its mean over space if known."""
 
     def __init__(self, values: Tensor, mean: Tensor | None = None):
-        self.values, self._mean = values, mean
+        self.values = self.source = values
+        self._mean = mean
 
     @property
     def mean(self) -> Tensor:
@@ -77,13 +82,7 @@ class BuiltMap(PooledMap):
         """2-norm over space of the map less its mean, as :attr:`mean`."""
         return _deviation_norm(self.values)
 
-    @property
-    def size(self) -> int:
-        """H·W."""
-        return self.values.size(2) * self.values.size(3)
-
-    def transform(self, linear: Callable[[Tensor], Tensor],
-                  of_ones: Callable[[], Tensor]) -> Tensor:
+    def transform(self, linear: Callable[[Tensor], Tensor]) -> Tensor:
         """:func:`global_linear` of the map itself."""
         return linear(self.values)
 
@@ -92,7 +91,7 @@ class AffineMap(PooledMap):
     """f = scale · z + shift per channel of a ResidualTail, never built."""
 
     def __init__(self, tail: Any):
-        self.tail = tail
+        self.tail, self.source = tail, tail.map
 
     @property
     def mean(self) -> Tensor:
@@ -111,28 +110,20 @@ class AffineMap(PooledMap):
             norm = square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
         return m.scale.abs() * norm
 
-    @property
-    def size(self) -> int:
-        """H·W."""
-        return self.tail.map.size(2) * self.tail.map.size(3)
-
-    def transform(self, linear: Callable[[Tensor], Tensor],
-                  of_ones: Callable[[], Tensor]) -> Tensor:
-        """:func:`global_linear`: scale · linear(z) + shift · of_ones()."""
+    def transform(self, linear: Callable[[Tensor], Tensor]) -> Tensor:
+        """:func:`global_linear`: scale · linear(z) + shift · linear(1)."""
         m = self.tail.moments
-        return m.scale * linear(self.tail.map) + m.shift * of_ones()
+        one = linear(torch.ones_like(m.shift))
+        return m.scale * linear(self.tail.map) + m.shift * one
 
     @torch.no_grad()
     def norm(self, step_size: Tensor | float = 1.) -> Tensor:
         """2-norm of each sample of f ⊗ Δt, (N, ); without a gradient."""
-        deviation = self.deviation_norm * step_size
-        mean = self.mean * step_size
-        square = deviation.square() + self.size * mean.square()
-        norm = square.sum((1, 2, 3)).sqrt()
         # In double precision no square leaves the range; few values here.
-        square = deviation.double().square() + self.size * mean.double() ** 2
-        wide = square.sum((1, 2, 3)).sqrt().to(norm.dtype)
-        return norm.where((norm > 2.**-40) & (norm < 2.**60), wide)
+        deviation = (self.deviation_norm * step_size).double()
+        mean = (self.mean * step_size).double()
+        square = deviation.square() + self.size * mean.square()
+        return square.sum((1, 2, 3)).sqrt().to(self.mean.dtype)
 
 
 def _pooled(x: Tensor | PooledMap) -> Any:

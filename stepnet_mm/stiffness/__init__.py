@@ -2,7 +2,7 @@
 
 Needs torch and numpy only.
 
-May import: utils.
+May import: no other folder.
 """
 from .nsi import (
     neural_stiffness_index,
@@ -20,7 +20,7 @@ from .stiffness_record import (
     labels,
     read_stiffness_record,
 )
-from .summary import DEGREES, summarize_stiffness, summarize_tns
+from .summary import DEGREE, summarize_stiffness, summarize_tns
 from .tns import (
     block_stiffness,
     stage_summary,
@@ -31,7 +31,7 @@ from .tns import (
 )
 
 __all__ = [
-    'DEFINITIONS', 'DEGREES', 'RecordHeader', 'StiffnessRecord', 'append_rows',
+    'DEFINITIONS', 'DEGREE', 'RecordHeader', 'StiffnessRecord', 'append_rows',
     'begin_record', 'block_stiffness', 'labels', 'neural_stiffness_index',
     'norm_ratio', 'read_stiffness_record', 'sample_norm', 'stage_summary',
     'stiff_blocks', 'stiffness_aware_index', 'stiffness_index',

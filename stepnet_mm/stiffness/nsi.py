@@ -5,19 +5,8 @@ And the stiffness of ordinary differential equations that it comes from
 
 Index legend: N samples, C channels, H x W space.
 """
-import math
-
 import torch
 from torch import Tensor
-
-from ..utils.compilation import is_compiling
-
-#: Norms whose squares are far from both ends of float32, and powers of two
-#: that bring smaller and larger ones there.
-SMALLEST, LARGEST = 2.**-40, 2.**60
-UP, DOWN = 2.**100, 2.**-80
-#: Values that are scaled at once; 128 MiB in float32.
-CHUNK = 2**25
 
 
 def neural_stiffness_index(x_t: Tensor, x_next: Tensor, step=1.0) -> Tensor:
@@ -97,9 +86,6 @@ def stiffness_aware_index(states: Tensor, times: Tensor,
 def sample_norm(x: Tensor) -> Tensor:
     """2-norm of each sample, accumulated in float32 or wider.
 
-    Where squares would leave the range of float32, the values are first
-    scaled by a power of two, which is exact.
-
     Args:
         x (Tensor): shape (N, ...), any floating dtype.
 
@@ -110,34 +96,7 @@ def sample_norm(x: Tensor) -> Tensor:
     dtype = torch.promote_types(x.dtype, torch.float32)
     if not axes:
         return x.to(dtype).abs()
-    norm = torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
-    if x.dtype == torch.float16:
-        return norm  # no square leaves the range of float32
-    if can_branch(x) and all(SMALLEST < v < LARGEST for v in norm.tolist()):
-        return norm  # nearly always, and a second pass is expensive
-    ordinary = (norm > SMALLEST) & (norm < LARGEST)
-    return norm.where(ordinary, _scaled_norm(x, norm, axes))
-
-
-def can_branch(x: Tensor) -> bool:
-    """Whether a branch on values is possible and costs nothing.
-
-    A GPU would have to finish all work first, which takes longer than a
-    second pass.
-    """
-    return x.device.type == 'cpu' and not is_compiling()
-
-
-def _scaled_norm(x: Tensor, norm: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """The norm by scaled values, in parts of the batch as they are copied."""
-    size = math.prod(x.shape[1:])
-    samples = len(x) if is_compiling() else max(1, CHUNK // max(1, size))
-    parts = []
-    for part, own in zip(x.split(samples), norm.split(samples)):
-        scale = torch.where(own < 1, UP, DOWN)
-        scaled = part * scale.reshape(-1, *[1] * len(axes))
-        parts.append(torch.linalg.vector_norm(scaled, dim=axes) / scale)
-    return torch.cat(parts)
+    return torch.linalg.vector_norm(x, dim=axes, dtype=dtype)
 
 
 def norm_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:

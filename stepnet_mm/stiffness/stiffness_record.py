@@ -7,7 +7,7 @@ inf for an NSI, "no known gate" for a step size.
 """
 import json
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,12 +16,8 @@ import torch
 from torch import Tensor
 
 from ..json_lines import end_last_line, read_lines
-from .summary import DEGREES, summarize_stiffness, summarize_tns
-from .tns import (
-    block_stiffness,
-    stiff_blocks,
-    total_neural_stiffness,
-)
+from .summary import DEGREE, summarize_stiffness, summarize_tns
+from .tns import block_stiffness, stiff_blocks, total_neural_stiffness
 
 #: NSI of the residual (Eq. 4), of the block's output, or of the residual with
 #: its step size (docs/stiffness.md).
@@ -137,31 +133,23 @@ class StiffnessRecord:
         """As :func:`summarize_tns`, over the finite samples."""
         return summarize_tns(self.tns())
 
-    def summary_by_block(self, degree: tuple = DEGREES[0]) -> list[dict]:
+    def summary_by_block(self) -> list[dict]:
         """The numbers of each block, over the finite samples (at least one).
-
-        Args:
-            degree (tuple[float, float]): (M1, M2) of ``stiff``.
 
         Returns:
             list[dict]: ``block``, ``stage`` and ``position``; ``mean``, the
             mean NSI; ``area``, the mean of :func:`block_stiffness`;
-            ``stiff``, the share of samples with NSI >= max(mu_s (1 + M1),
-            M2); ``step``, the mean Δt, NaN without a known gate.
+            ``stiff``, the share of samples that are stiff to
+            ``DEGREE``; ``step``, the mean Δt, NaN without a known gate.
         """
         header, nsi, stage = self.header, self.finite_nsi, self.stage
         columns = dict(
             block=header.blocks, stage=header.stage, position=header.position,
             mean=nsi.mean(0).tolist(),
             area=block_stiffness(nsi, stage).mean(0).tolist(),
-            stiff=stiff_blocks(nsi, stage, *degree).double().mean(0).tolist(),
+            stiff=stiff_blocks(nsi, stage, *DEGREE).double().mean(0).tolist(),
             step=self.step[self.finite].nanmean(0).tolist())
         return [dict(zip(columns, row)) for row in zip(*columns.values())]
-
-    def renamed(self, name: str) -> 'StiffnessRecord':
-        """The same record under another name; the rows are shared."""
-        header = replace(self.header, meta={**self.header.meta, 'name': name})
-        return replace(self, header=header)
 
 
 def labels(records: list[StiffnessRecord]) -> list[str]:

@@ -9,7 +9,7 @@ from .tns import stage_summary, stiffness_proportion
 
 #: The degree (M1, M2) at which the stiffness proportion is logged: 1.5 times
 #: the stage's mean, without an absolute threshold.
-DEGREES = ((0.5, 0.), )
+DEGREE = (0.5, 0.)
 
 
 def summarize_stiffness(nsi: Tensor, stage: Tensor,
@@ -41,9 +41,9 @@ def summarize_stiffness(nsi: Tensor, stage: Tensor,
                               maximum[finite].T):
         scalars[f'nsi_stage{s}_mean'] = column.mean().item()
         scalars[f'nsi_stage{s}_max'] = top.max().item()
-    for m1, m2 in DEGREES:
-        scalars[f'proportion_{m1:g}_{m2:g}'] = stiffness_proportion(
-            nsi, stage, [m1], [m2]).item()
+    m1, m2 = DEGREE
+    scalars[f'proportion_{m1:g}_{m2:g}'] = stiffness_proportion(
+        nsi, stage, [m1], [m2]).item()
     for name, column in zip(blocks, nsi.T):
         scalars[f'nsi/{name}'] = column.mean().item()
     return {**scalars, **lost}

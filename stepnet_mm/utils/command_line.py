@@ -44,12 +44,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         for name, *cells in rows)
 
 
-def printable(text: str) -> str:
-    """Text from a file, without control characters of a terminal."""
-    return ''.join(letter if letter.isprintable() or letter in '\n\t'
-                   else '\ufffd' for letter in text)
-
-
 def positive(text: str) -> int:
     """An argument that is an integer from 1 on."""
     if not text.isdecimal() or int(text) < 1:
@@ -69,14 +63,6 @@ def output_file(text: str) -> Path:
     else:
         existing_folder(path.parent)
     return path
-
-
-def output_folder(text: str) -> Path:
-    """An argument that names a folder to write into, which may be there."""
-    if not text:  # pathlib takes it for the current one
-        raise ArgumentTypeError("expected a folder, got ''; name one")
-    existing_folder(Path(text))
-    return Path(text)
 
 
 def existing_folder(folder: Path) -> Path:

@@ -3,6 +3,7 @@ import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -41,20 +42,15 @@ def name_samples(loader, key: str) -> None:
     """
     dataset = loader.dataset
     batch = getattr(dataset, '__getitems__', None)
-    if hasattr(dataset, '__dict__') and not isinstance(batch, _NamedSamples):
-        dataset.__getitems__ = _NamedSamples(dataset, batch, key)
+    known = getattr(batch, 'func', None) is _samples
+    if hasattr(dataset, '__dict__') and not known:
+        dataset.__getitems__ = partial(_samples, dataset, batch, key)
 
 
-class _NamedSamples:
-    """The samples of indices; pickles."""
-
-    def __init__(self, dataset, batch, key: str):
-        self.dataset, self.batch, self.key = dataset, batch, key
-
-    def __call__(self, indices: list) -> list:
-        with data_errors(self.key):
-            return (self.batch(indices) if self.batch
-                    else [self.dataset[index] for index in indices])
+def _samples(dataset, batch, key: str, indices: list) -> list:
+    with data_errors(key):
+        return (batch(indices) if batch
+                else [dataset[index] for index in indices])
 
 
 def in_a_line(text: str) -> str:

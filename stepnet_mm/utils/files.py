@@ -83,11 +83,7 @@ def file_digest(path) -> str | None:
     """The first 12 digits of a file's SHA-256; None for no local file."""
     if not Path(path).is_file():
         return None
-    sha = hashlib.sha256()
-    with open(path, 'rb') as file:
-        while block := file.read(2**20):
-            sha.update(block)
-    return sha.hexdigest()[:12]
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
 
 
 def read_last_checkpoint(work_dir) -> str | None:

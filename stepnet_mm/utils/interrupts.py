@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import sys
-import threading
 from multiprocessing import parent_process
 from types import FrameType
 
@@ -22,21 +21,10 @@ _IMPORTED_BY = os.getpid()
 _MISTAKE = re.compile(r'[^\n]+: expected [^\n]+, got [^\n]+')
 
 
-def _listen() -> None:
-    """Take SIGINT, where Python's own handler would raise its error."""
-    if (threading.current_thread() is threading.main_thread() and
-            signal.getsignal(signal.SIGINT) is signal.default_int_handler):
-        signal.signal(signal.SIGINT, _end)
-
-
-def _is_command() -> bool:
-    """Not a worker, nor a fork that multiprocessing has not made one yet."""
-    return os.getpid() == _IMPORTED_BY and parent_process() is None
-
-
 def _end(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)  # a second one does not wait
-    if _is_command():  # a worker says nothing, its parent does
+    # A worker says nothing, nor a fork that is none yet: its parent does.
+    if os.getpid() == _IMPORTED_BY and parent_process() is None:
         if is_first_rank():
             name = os.path.basename(sys.argv[0])
             os.write(2, f'{name}: interrupted\n'.encode())
@@ -58,7 +46,9 @@ def _end_in_a_line(kind, error, traceback, before=sys.excepthook) -> None:
         before(kind, error, traceback)
 
 
-_listen()
+# What runs in the background ignores it.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _end)
 if '--traceback' in sys.argv:
     sys.argv.remove('--traceback')
 elif parent_process() is None:

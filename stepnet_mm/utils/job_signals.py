@@ -8,7 +8,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from multiprocessing import util
 
 from torch.utils.data import DataLoader
@@ -20,26 +21,25 @@ JOB_SIGNALS = [getattr(signal, name) for name in (
 _SAME = 1.0
 
 
-class IgnoreSignals:
-    """A ``worker_init_fn`` that ignores some signals, then calls another.
+def ignore_in_workers(loader: DataLoader) -> None:
+    """Have a loader's workers, which are not yet started, ignore the signals.
+
+    Not on macOS and Windows, where the sender of a signal is unknown.
+    """
+    if hasattr(signal, 'sigwaitinfo'):
+        loader.worker_init_fn = partial(_ignore, loader.worker_init_fn)
+
+
+def _ignore(then: Callable | None, worker: int) -> None:
+    """A ``worker_init_fn`` that ignores the signals, then calls another.
 
     TERM from the training process itself, with which Python ends workers, is
     obeyed.
     """
-
-    def __init__(self, worker_init_fn: Callable | None,
-                 signals: Sequence[signal.Signals]):
-        self.worker_init_fn = worker_init_fn
-        self.signals = signals
-
-    def __call__(self, worker: int) -> None:
-        """Called by torch at the start of a worker, in its process."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
-        if signal.SIGTERM in self.signals:
-            threading.Thread(target=_obey, args=(os.getppid(), ),
-                             daemon=True).start()
-        if self.worker_init_fn is not None:
-            self.worker_init_fn(worker)
+    signal.pthread_sigmask(signal.SIG_BLOCK, JOB_SIGNALS)
+    threading.Thread(target=_obey, args=(os.getppid(), ), daemon=True).start()
+    if then is not None:
+        then(worker)
 
 
 def _obey(trainer: int) -> None:
@@ -48,29 +48,17 @@ def _obey(trainer: int) -> None:
     os._exit(0)
 
 
-def ignore_in_workers(
-        loader: DataLoader,
-        signals: Sequence[signal.Signals] = tuple(JOB_SIGNALS)) -> None:
-    """Have a loader's workers, which are not yet started, ignore signals.
-
-    Not on macOS and Windows, where the sender of a signal is unknown.
-    """
-    if hasattr(signal, 'sigwaitinfo'):
-        loader.worker_init_fn = IgnoreSignals(loader.worker_init_fn, signals)
-
-
 class SignalListener:
     """Notes a signal, and ends the process at a second one.
 
     Children of multiprocessing, such as the pool of a VOC evaluation, ignore
-    the signals, as loader workers do; others have the handlers of before.
-    A signal with a handler of the user's keeps it.
+    the signals, as loader workers do. A signal with a handler of the user's
+    keeps it.
     """
     #: The one that is started and not stopped.
     current: 'SignalListener | None' = None
 
-    def __init__(self, signals: Sequence[signal.Signals]):
-        self.signals = signals
+    def __init__(self):
         #: When the first one came.
         self._first: float | None = None
         self._handlers: dict = {}
@@ -90,30 +78,26 @@ class SignalListener:
             return []
         stop_listening()  # of a preempted training
         SignalListener.current = self
-        handlers = {s: signal.getsignal(s) for s in self.signals}
+        handlers = {s: signal.getsignal(s) for s in JOB_SIGNALS}
         taken = [s for s, handler in handlers.items() if callable(handler)
                  and handler is not signal.default_int_handler]
         self._handlers = {
             number: signal.signal(number, self._receive)
-            for number in self.signals if number not in taken}
+            for number in JOB_SIGNALS if number not in taken}
         util.register_after_fork(self, SignalListener._ignore_in_child)
         if hasattr(signal, 'pthread_sigmask'):
             # tools/train.py has blocked them since its start.
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, self.signals)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, JOB_SIGNALS)
         return taken
 
     def stop(self) -> None:
         """Restore the earlier handlers."""
-        self.give_back()
-        if SignalListener.current is self:
-            SignalListener.current = None
-
-    def give_back(self) -> None:
-        """Restore them; :attr:`current` stays, which a fork's child needs."""
         for number, handler in self._handlers.items():
             if signal.getsignal(number) == self._receive:
                 signal.signal(number, handler)
         self._handlers = {}
+        if SignalListener.current is self:
+            SignalListener.current = None
 
     def _receive(self, number, frame) -> None:
         now = time.monotonic()
@@ -124,19 +108,10 @@ class SignalListener:
     def _ignore_in_child(self) -> None:
         """Called in a child of multiprocessing."""
         if SignalListener.current is self and hasattr(signal, 'sigwaitinfo'):
-            IgnoreSignals(None, self.signals)(0)
+            _ignore(None, 0)
 
 
 def stop_listening() -> None:
     """Stop the listener that is started, if there is one."""
     if SignalListener.current is not None:
         SignalListener.current.stop()
-
-
-def _give_back_in_child() -> None:
-    if SignalListener.current is not None:
-        SignalListener.current.give_back()
-
-
-if hasattr(os, 'register_at_fork'):  # not on Windows
-    os.register_at_fork(after_in_child=_give_back_in_child)

@@ -10,6 +10,6 @@ __getattr__, __all__ = lazy_exports(
     __name__, dict(
         attention_maps=['attention_figures'],
         stiffness_figures=['check_records', 'training_figure', 'depth_figure',
-                           'labels', 'proportion_figure', 'seeds_figure',
+                           'proportion_figure', 'seeds_figure',
                            'survival_figure'],
-        style=['as_image', 'file_name', 'save_figure']))
+        style=['as_image', 'save_figure']))

@@ -14,7 +14,7 @@ LABEL, TALLEST = .24, 3.
 
 
 @styled
-def attention_figures(records: list, title: str | None = None) -> dict:
+def attention_figures(records: list) -> dict:
     """Both figures of a training.
 
     ``maps``: each head's attention of one query pixel in the last record
@@ -27,7 +27,6 @@ def attention_figures(records: list, title: str | None = None) -> dict:
 
     Args:
         records (list[AttentionRecord]): of one network, by iteration.
-        title (str, optional): heading of each.
 
     Returns:
         dict[str, matplotlib.figure.Figure]: by name.
@@ -45,9 +44,9 @@ def attention_figures(records: list, title: str | None = None) -> dict:
         range=f'{start} mean attention distance, {last.samples} images')
     figures = dict(maps=_map_figure(last), range=_range_figure(records))
     for name, figure in figures.items():
-        figure.suptitle(fill(title or headings[name],
-                             int(11 * figure.get_figwidth())),
-                        fontsize='medium')
+        figure.suptitle(
+            fill(headings[name], int(11 * figure.get_figwidth())),
+            fontsize='medium')
     return figures
 
 

@@ -291,10 +291,11 @@ def _draw_tns(axes, curve: list[dict]) -> None:
 
 
 def _draw_nsi(axes, curve: list[dict]) -> None:
-    for stage in _stages(curve):
+    keys = ' '.join(key for row in curve for key in row)
+    for stage in sorted({*map(int, re.findall(r'nsi_stage(\d+)_mean', keys))}):
         iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
         highest = _series(curve, f'nsi_stage{stage}_max')[1]
-        style = look(int(stage) - 1)
+        style = look(stage - 1)
         axes.plot(iterations, mean, label=f'stage {stage}', **style,
                   **_dots(iterations))
         axes.fill_between(iterations, mean, highest, color=style['color'],
@@ -313,12 +314,3 @@ def _series(curve: list[dict], key: str) -> tuple:
     """Iterations and values, where the key was measured."""
     rows = [(row['step'], row[key]) for row in curve if key in row]
     return tuple(map(list, zip(*rows))) if rows else ([], [])
-
-
-def _stages(curve: list[dict]) -> list[str]:
-    found = {
-        match.group(1)
-        for row in curve for key in row
-        if (match := re.fullmatch(r'nsi_stage(\d+)_mean', key))
-    }
-    return sorted(found, key=int)

@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib import rc_params_from_file
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from ..utils.files import atomic_write
 
@@ -30,8 +29,6 @@ METHODS = dict(zip(('plain', 'se', 'stepnet', 'cbam', 'constant', 'srm', 'eca',
 #: The widest figure, in inches.
 WIDTH = 8.75
 STYLES = ('-', '--', ':', '-.')
-#: The start of matplotlib's own tick labels with powers.
-TICK = r'$\mathdefault{'
 #: The key of the time of writing in a file's metadata, by suffix.
 DATES = {'.svg': 'Date', '.pdf': 'CreationDate'}
 #: A wider range than this in one figure is drawn on a log scale.
@@ -63,10 +60,6 @@ class _Figure(Figure):
     """Is drawn in the style too, as matplotlib makes ticks while it draws."""
 
     def draw(self, renderer):
-        """As matplotlib's, but a dollar sign in a name is text."""
-        for text in self.findobj(Text):
-            if '$' in text.get_text() and TICK not in text.get_text():
-                text.set_parse_math(False)
         with matplotlib.style.context(SHEET):
             super().draw(renderer)
 
@@ -131,13 +124,8 @@ def as_image(figure) -> np.ndarray:
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def file_name(label: str) -> str:
-    """A label as part of a file's name."""
-    return re.sub(r'[^\w.-]+', '_', label).strip('_')
-
-
 @styled
-def save_figure(figure, path, dpi: int | None = None) -> Path:
+def save_figure(figure, path) -> Path:
     """Write a figure whole, in the format of the suffix; folders are made.
 
     The same records give the same file, at any time.
@@ -145,7 +133,6 @@ def save_figure(figure, path, dpi: int | None = None) -> Path:
     Args:
         figure (matplotlib.figure.Figure): to write.
         path (str | Path): its suffix is a format; without one a PNG.
-        dpi (int, optional): resolution; left out, 150.
 
     Returns:
         Path: of the file.
@@ -157,6 +144,6 @@ def save_figure(figure, path, dpi: int | None = None) -> Path:
     path = path if path.suffix else path.with_name(f'{path.name}.png')
     date = DATES.get(path.suffix)
     with atomic_write(path) as file:
-        figure.savefig(file, dpi=dpi, format=path.suffix[1:],
+        figure.savefig(file, format=path.suffix[1:],
                        metadata={date: None} if date else None)
     return path

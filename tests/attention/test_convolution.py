@@ -45,8 +45,8 @@ def test_nine_heads_of_full_width_which_can_be_trained():
 
 
 @pytest.mark.parametrize('conv, error, key', [
-    (nn.Conv2d(2, 2, (3, 4)), ValueError, 'kernel_size: '),
-    (nn.Conv2d(2, 2, 3, stride=(1, 2)), ValueError, 'stride: '),
+    (nn.Conv2d(2, 2, (3, 4)), ValueError, 'kernel_size'),
+    (nn.Conv2d(2, 2, 3, stride=(1, 2)), ValueError, 'stride=1'),
     (nn.Linear(2, 2), TypeError, 'Linear')])
 def test_convolutions_without_such_a_layer(conv, error, key):
     with pytest.raises(error, match=key):

@@ -12,34 +12,30 @@ from stepnet_mm.config.lookup import later_pipelines
 
 def dataset(split):
     return dict(
-        type='CocoDataset',
-        data_root='data/coco/',
-        ann_file=f'annotations/{split}.json',
-        pipeline=[
+        type='CocoDataset', data_root='data/coco/',
+        ann_file=f'annotations/{split}.json', pipeline=[
             dict(type='LoadImageFromFile', backend_args=None),
-            dict(type='Resize', scale=(1333, 800), keep_ratio=True)
-        ])
+            dict(type='Resize', scale=(1333, 800), keep_ratio=True)])
 
 
 @pytest.fixture
 def cfg():
-    return Config(
-        dict(
-            default_scope='mmdet',
-            train_dataloader=dict(
-                dataset=dict(type='RepeatDataset', dataset=dataset('train'))),
-            val_dataloader=dict(dataset=dataset('val')),
-            test_dataloader=dict(dataset=dataset('val')),
-            test_evaluator=[dict(ann_file='data/coco/annotations/val.json')],
-            optim_wrapper=dict(type='OptimWrapper')))
+    return Config(dict(
+        default_scope='mmdet', train_dataloader=dict(dataset=dict(
+            type='RepeatDataset', dataset=dataset('train'))),
+        val_dataloader=dict(dataset=dataset('val')),
+        test_dataloader=dict(dataset=dataset('val')),
+        test_evaluator=[dict(ann_file='data/coco/annotations/val.json')],
+        optim_wrapper=dict(type='OptimWrapper')))
 
 
 @pytest.fixture
 def load(cfg, tmp_path):
-    """load(...): what load_config makes of the dumped config."""
-    def load(*args, read=config.load_config, **kwargs):
+    """load(...): what read_config makes of the dumped config."""
+    def load(*args, **kwargs):
         cfg.dump(tmp_path / 'my_config.py')
-        return read(str(tmp_path / 'my_config.py'), *args, **kwargs)
+        return config.read_config(
+            str(tmp_path / 'my_config.py'), *args, **kwargs)
 
     return load
 
@@ -53,11 +49,11 @@ def pipelines(cfg):
 def test_a_config_is_as_its_file_has_it(cfg, load):
     expected = {**cfg.to_dict(), 'launcher': 'none',
                 'work_dir': 'work_dirs/my_config'}
-    assert load(read=config.read_config).to_dict() == expected
+    assert load().to_dict() == expected
     options = {'optim_wrapper': dict(lr=1, _delete_=True),
                'default_scope': 'other'}
     for _ in range(2):  # options may be used again
-        cfg = load(options=options, read=config.read_config)
+        cfg = load(options=options)
         assert (cfg.optim_wrapper, cfg.default_scope) == (dict(lr=1), 'other')
 
 
@@ -181,15 +177,6 @@ def test_amp_and_auto_scale_lr(cfg):
             type='AmpOptimWrapper', loss_scale='dynamic')
 
 
-def test_mmcvs_sync_bn_and_iebn(cfg):
-    cfg.model = dict(backbone=dict(norm_cfg=dict(type='IEBN')))
-    cfg.sync_bn = 'torch'
-    config.check_sync_bn(cfg)
-    cfg.sync_bn = 'mmcv'
-    with pytest.raises(ValueError, match='sync_bn: '):
-        config.check_sync_bn(cfg)
-
-
 @pytest.mark.parametrize('given, kind', [
     (dict(by_epoch=True, max_epochs=2), 'ResumableEpochBasedTrainLoop'),
     (dict(by_epoch=False, max_iters=2), 'ResumableIterBasedTrainLoop'),
@@ -201,8 +188,6 @@ def test_loops_become_resumable(cfg, given, kind):
     config.use_exact_resume(cfg)
     assert cfg.train_cfg == {'type': kind, **{
         key: value for key, value in given.items() if key.startswith('max_')}}
-    assert [hook['type'] for hook in cfg.custom_hooks] == [
-        'PreemptionHook', 'NonFiniteLossHook']
     # mmengine's default, where the config has none.
     assert cfg.default_hooks.checkpoint == dict(
         type='AtomicCheckpointHook', interval=1)
@@ -266,21 +251,14 @@ def test_what_is_the_users_own_stays(cfg, monkeypatch, changes, said):
     assert cfg.to_dict() == before
 
 
-def test_each_substitution_is_one_line_of_the_first_rank(cfg, monkeypatch):
+def test_each_substitution_is_a_line(cfg):
     cfg.train_cfg = dict(by_epoch=True, max_epochs=2)
     cfg.default_hooks = dict(
         checkpoint=dict(type='CheckpointHook', by_epoch=True))
     cfg.val_evaluator = dict(type='TNSMetric')
     cfg.custom_imports = dict(imports=None)
-    lines = []
-    monkeypatch.setattr('stepnet_mm.config.resume_and_hooks.print_log',
-                        lambda line, logger: lines.append(line))
     other = copy.deepcopy(cfg)
-    monkeypatch.setenv('RANK', '1')
-    config.add_resume_and_hooks(copy.deepcopy(cfg))
-    assert lines == []
-    monkeypatch.setenv('RANK', '0')
-    assert config.add_resume_and_hooks(cfg) is cfg
+    lines = config.add_resume_and_hooks(cfg)
     assert [line.split()[1:3] for line in lines] == [
         ['train_dataloader:', 'LoadIntactImageFromFile'],
         ['custom_imports:', 'stepnet_mm'],
@@ -290,9 +268,7 @@ def test_each_substitution_is_one_line_of_the_first_rank(cfg, monkeypatch):
         ['train_cfg:', 'ResumableEpochBasedTrainLoop'],
         ['custom_hooks:', 'PreemptionHook'],
         ['custom_hooks:', 'NonFiniteLossHook']]
-    lines.clear()
-    config.add_resume_and_hooks(cfg)  # all is there
-    assert lines == []
+    assert config.add_resume_and_hooks(cfg) == []  # all is there
     other.exact_resume = False  # loop and hook stay mmengine's
     config.add_resume_and_hooks(other)
     assert other.train_cfg == dict(by_epoch=True, max_epochs=2)
@@ -326,20 +302,12 @@ def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
     cfg.test_dataloader.dataset.pop('pipeline')
     config.use_tta(cfg)
     assert cfg.test_dataloader.dataset.pipeline == cfg.tta_pipeline
-    config.use_tta(plain)
-    loaded, tta = plain.test_dataloader.dataset.pipeline
-    assert loaded.type == 'LoadImageFromFile'
-    assert [tta.type, tta.transforms[1][0].type] == [
-        'TestTimeAug', 'mmdet.PackDetInputs']
     plain.default_scope = 'mmseg'
     with pytest.raises(ValueError, match='--tta: expected tta_model and tta'):
         config.use_tta(plain)
 
 
 def test_a_librarys_config_whose_crops_are_scaled():
-    pytest.importorskip('mmpretrain')
-    with pytest.raises(ValueError, match='resnet/resnet34_8xb32_in1k.py'):
-        config.read_config('mmpretrain::resnet/resnet34_8xb32_in1.py')
     cfg = config.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
     assert cfg.work_dir == 'work_dirs/resnet34_8xb32_in1k'
     for _ in range(2):  # the second changes nothing

@@ -24,7 +24,6 @@ def fill(folder, classes):
 @pytest.fixture
 def types(monkeypatch):
     """Our dataset and its base, for pickles of any content."""
-    pytest.importorskip('mmpretrain')
     from mmpretrain.registry import DATASETS
     base = DATASETS.get('CIFAR10')
     monkeypatch.setattr(base, 'train_list', [['a', None], ['b', None]])

@@ -65,8 +65,6 @@ def spoil(content):
     (None, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
     (None, NAMES, 80, ['the 80 classes of the model', 'got 3']),
     (rename, ('circle', 'triangle'), 2, ['got 3', 'one name']),
-    # Beside a class without a category.
-    (rename, NAMES, 3, ["['circle']"]),
     (None, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
     (None, 'circle', 3, ["('circle', )"]),
     (shrink, NAMES, 3, ['got 2 of']),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stepnet_mm.datasets import make_mini_coco
-from stepnet_mm.datasets.mini_coco import CANVAS, CLASSES
+from stepnet_mm.datasets.mini_coco import CLASSES
 
 pytestmark = pytest.mark.filterwarnings(
     'ignore::DeprecationWarning:pycocotools')

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+from mmpretrain.registry import DATASETS
 
+STL10 = DATASETS.get('STL10')
 LABELS = (1, 10, 3, 1)
 
 
@@ -16,19 +18,12 @@ def write(root, split='train'):
     return images
 
 
-@pytest.fixture
-def stl10():
-    pytest.importorskip('mmpretrain')
-    from mmpretrain.registry import DATASETS
-    return DATASETS.get('STL10')
-
-
 @pytest.mark.core
-def test_an_item_is_like_one_of_cifar10(tmp_path, stl10):
+def test_an_item_is_like_one_of_cifar10(tmp_path):
     """Bytes run down the columns of a channel."""
     write(tmp_path)
     images = write(tmp_path, 'test')
-    dataset = stl10(data_root=str(tmp_path), split='test')
+    dataset = STL10(data_root=str(tmp_path), split='test')
     assert [item['gt_label'] for item in dataset] == [0, 9, 2, 0]
     assert dataset[1].keys() == {'img', 'gt_label', 'sample_idx'}
     assert type(dataset[1]['gt_label']) is int
@@ -41,8 +36,7 @@ def test_an_item_is_like_one_of_cifar10(tmp_path, stl10):
 @pytest.mark.parametrize('name, size, error', [
     ('X', None, FileNotFoundError), ('X', 3 * 27648, ValueError),
     ('y', 4, ValueError)])
-def test_an_absent_or_damaged_file_is_named(tmp_path, stl10, name, size,
-                                            error):
+def test_an_absent_or_damaged_file_is_named(tmp_path, name, size, error):
     """Of labels zeros; size None: it is not there."""
     write(tmp_path)
     path = tmp_path / f'stl10_binary/train_{name}.bin'
@@ -50,4 +44,4 @@ def test_an_absent_or_damaged_file_is_named(tmp_path, stl10, name, size,
     if size is not None:
         path.write_bytes(bytes(size))
     with pytest.raises(error, match=f'train_{name}.bin'):
-        stl10(data_root=str(tmp_path))
+        STL10(data_root=str(tmp_path))

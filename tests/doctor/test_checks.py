@@ -1,12 +1,9 @@
 """Each check of a device finds what it is there for."""
-from dataclasses import replace
-
 import pytest
 import torch
 from torch.optim import SGD
 
-from stepnet_mm.doctor import environment, process, trials
-from stepnet_mm.steps import SEAttention
+from stepnet_mm.doctor import trials
 
 
 def rows(check, device='cpu'):
@@ -16,7 +13,7 @@ def rows(check, device='cpu'):
 @pytest.mark.core
 def test_a_kernel_with_a_wrong_number_is_named(monkeypatch):
     right = trials.check_kernels('cpu', [torch.float32])
-    wrong = [replace(right[0], ok=False, reason='7 times off'), *right[1:]]
+    wrong = [right[0]._replace(ok=False, reason='7 times off'), *right[1:]]
     results = iter([wrong, right])
     monkeypatch.setattr(trials, 'check_kernels', lambda *_: next(results))
     (level, text), *others = rows(trials.kernels)

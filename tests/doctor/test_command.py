@@ -7,10 +7,9 @@ import psutil
 import pytest
 from waiting import until
 
-from stepnet_mm import doctor
+from stepnet_mm.doctor import __main__ as doctor
 from stepnet_mm.doctor import process
 
-MAIN = doctor.__main__
 #: Checks that a process of its own imports.
 CHECKS = '''
 import os, subprocess, time
@@ -109,4 +108,4 @@ def test_the_whole(device, tmp_path, capsys):
     assert about['versions']['torch'] and about['commit']
     assert 'mmpretrain: a tiny StepResNet trains, is saved' in said
     names = {row['text'].partition(':')[0] for row in found['rows']}
-    assert {check.rpartition(':')[2] for check in MAIN.DEVICE} < names
+    assert {check.rpartition(':')[2] for check in doctor.DEVICE} < names

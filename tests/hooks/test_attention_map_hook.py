@@ -1,4 +1,3 @@
-import copy
 import re
 
 import numpy as np
@@ -16,17 +15,15 @@ from stepnet_mm.utils.random_state import get_random_state
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('attention_map_hook')
 
-pytest.importorskip('mmpretrain')
 BACKBONE = dict(type='mmpretrain.SelfAttentionNet', embed_dims=12,
                 num_layers=2, num_heads=3, feedforward_channels=8)
 HOOK = dict(type='AttentionMapHook', interval=2, by_epoch=False,
             query=(4, 30), probe=dict(num_samples=3))
 
 
-def train(folder, hooks, iterations=4, backbone=BACKBONE, **settings):
-    runner = toy_runner(
-        folder, copy.deepcopy(hooks), iterations, copy.deepcopy(backbone),
-        **{**copy.deepcopy(VALIDATION), **settings})
+def train(folder, hooks, iterations=4, **settings):
+    runner = toy_runner(folder, hooks, iterations, BACKBONE,
+                        **{**VALIDATION, **settings})
     runner.train()
     return runner
 
@@ -75,9 +72,9 @@ def test_a_resumed_run_goes_on(tmp_path):
 
 
 def test_a_loader_of_its_own_draws_nothing_from_the_training(tmp_path):
-    loader = copy.deepcopy(VALIDATION['val_dataloader'])
-    loader['sampler'] = dict(type='InfiniteSampler')  # draws its seed
-    runner = toy_runner(tmp_path, [], 1, copy.deepcopy(BACKBONE))
+    loader = dict(VALIDATION['val_dataloader'], sampler=dict(
+        type='InfiniteSampler'))  # draws its seed
+    runner = toy_runner(tmp_path, [], 1, BACKBONE)
     hook = AttentionMapHook(probe=dict(num_samples=3, dataloader=loader),
                             by_epoch=False)
     assert runner.train_loop
@@ -94,7 +91,7 @@ def test_of_two_processes_one_writes_and_both_see_an_error(tmp_path,
 
     def run(rank):
         model = train(tmp_path, [HOOK], **DDP).model
-        with pytest.raises(ValueError, match=r'px, got \(99, 0\)'):
+        with pytest.raises(ValueError, match=r'query: .* got \('):
             train(tmp_path, [dict(HOOK, query=(99, 0))], **DDP)
         return saved, model.module.state_dict()
 

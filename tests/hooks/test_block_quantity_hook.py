@@ -10,8 +10,6 @@ from stepnet_mm.hooks import BlockQuantityHook
 from stepnet_mm.recording import QuantityRecorder, TrajectoryRecorder
 from stepnet_mm.stiffness import norm_ratio, sample_norm
 
-pytest.importorskip('mmpretrain')
-
 
 @HOOKS.register_module()
 class Nsi(BlockQuantityHook):

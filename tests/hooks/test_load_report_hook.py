@@ -91,7 +91,6 @@ SMALL = dict(depth=18, base_channels=8, stem_channels=8)
 
 @pytest.mark.core
 def test_pretrained_in_a_run(tmp_path, monkeypatch):
-    pytest.importorskip('mmpretrain')
     source = MODELS.build(dict(type='mmpretrain.ResNet', **SMALL))
     torch.save(source.state_dict(), tmp_path / 'a.pth')
     load = dict(type='Pretrained', checkpoint=str(tmp_path / 'a.pth'))
@@ -135,7 +134,6 @@ class Augmented(BaseTTAModel):
 @pytest.mark.parametrize('kind, wrap', [
     (FlexibleRunner, lambda model: model), (Runner, Augmented)])
 def test_a_test_by_each_runner(tmp_path, kind, wrap):
-    pytest.importorskip('mmpretrain')
     model = ToyModel(dict(type='mmpretrain.StepResNet', **SMALL))
     path = str(tmp_path / 'part.pth')
     torch.save(dict(state_dict=without('layer4', net=model)), path)

@@ -19,7 +19,6 @@ from resume_run import (
 
 from stepnet_mm.hooks import sanity_run_hook as module
 from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
-from stepnet_mm.models.cifar_resnet import StepResNetCIFAR
 from stepnet_mm.utils import user_code
 
 VALIDATION = dict(

@@ -1,6 +1,3 @@
-import copy
-import json
-
 import pytest
 import torch
 from mmengine.model import BaseModel
@@ -10,7 +7,7 @@ from resume_run import warnings_of
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 from torchvision.models.resnet import BasicBlock, ResNet
-from toy_run import DDP, VALIDATION, hook_count, toy_runner
+from toy_run import DDP, VALIDATION, hook_count, scalars, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.stiffness import DEFINITIONS
@@ -18,27 +15,20 @@ from stepnet_mm.stiffness import DEFINITIONS
 # One worker: what these tests share is made once.
 pytestmark = pytest.mark.xdist_group('tns_hook')
 
-pytest.importorskip('mmpretrain')
 HOOKS = dict(
     batch=dict(type='TNSHook', interval=2),
     probe=dict(type='TNSHook', interval=2, probe=dict(num_samples=6),
                name='probe'))
 
 
-def runner_of(folder, hooks, iterations=8, backbone=None, **settings):
+def runner_of(folder, hooks, iterations=8, **settings):
     """A training that validates."""
-    return toy_runner(folder, copy.deepcopy([*hooks]), iterations, backbone,
-                      **{**copy.deepcopy(VALIDATION), **settings})
+    return toy_runner(folder, hooks, iterations, **{**VALIDATION, **settings})
 
 
 def hook_of(runner, name='stiffness'):
     return next(h for h in runner.hooks
                 if isinstance(h, TNSHook) and h.name == name)
-
-
-def scalars(work_dir, name='stiffness'):
-    path, = work_dir.glob(f'*/vis_data/{name}.json')
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.mark.core

@@ -1,22 +1,13 @@
-import copy
-
 import pytest
 import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.registry import METRICS
-from toy_run import (
-    VALIDATION,
-    ToyDataset,
-    hook_count,
-    scalars,
-    toy_runner,
-)
+from toy_run import VALIDATION, ToyDataset, hook_count, scalars, toy_runner
 
 from stepnet_mm.hooks import TNSMetric
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.stiffness import summarize_stiffness
 
-pytest.importorskip('mmpretrain')
 SETTINGS = dict(
     VALIDATION, val_evaluator=dict(type='TNSMetric', by_block=True),
     test_dataloader=VALIDATION['val_dataloader'], test_cfg=dict(),
@@ -24,9 +15,8 @@ SETTINGS = dict(
 
 
 def runner_of(tmp_path, hooks=('TNSMetricHook', ), **kwargs):
-    settings = {**copy.deepcopy(SETTINGS), **kwargs}
     return toy_runner(tmp_path, [dict(type=hook) for hook in hooks], 5,
-                      **settings)
+                      **{**SETTINGS, **kwargs})
 
 
 def by_hand(model):

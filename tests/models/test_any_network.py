@@ -14,7 +14,7 @@ from torch.fx import symbolic_trace
 from torch.utils.checkpoint import checkpoint
 
 from stepnet_mm import add_steps
-from stepnet_mm.recording import ablate_step_sizes, find_residual_blocks
+from stepnet_mm.recording import find_residual_blocks
 
 
 class Bottleneck(nn.Module):
@@ -271,20 +271,6 @@ def test_what_a_model_is_put_through(kind, change):
     assert not torch.allclose(want, stock.eval()(IMAGES))
     changed = change(copy.deepcopy(net))
     torch.testing.assert_close(changed(IMAGES), want, atol=1e-5, rtol=1e-4)
-
-
-@KINDS
-def test_step_sizes_are_ablated(kind):
-    net, _ = stepped(kind, 'StepAdaptor', init_step=.5)
-    net.eval()
-
-    def evaluate():
-        return dict(sum=net(IMAGES).abs().sum().item())
-
-    found = ablate_step_sizes(net, evaluate)  # w is 0
-    assert [m.mean.tolist() for m in found.moments.values()] == [[.5] * 4] * 2
-    assert found.per_block['sum'] == pytest.approx(
-        found.trained['sum'], rel=1e-5)
 
 
 @KINDS

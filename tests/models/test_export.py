@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest.importorskip('onnxruntime')
-pytest.importorskip('mmpretrain')
 ROOT = Path(__file__).resolve().parents[2]
 CODE, = re.findall(r'```python\n(import onnxruntime\n.*?)```', (
     ROOT / 'docs/performance.md').read_text(), re.S)

@@ -10,7 +10,6 @@ INIT = [dict(type='Kaiming', layer='Conv2d'),
 
 
 def network(library, kind, **kwargs):
-    pytest.importorskip(library)
     net = MODELS.build(dict(
         type=f'{library}.{kind}', base_channels=8, zero_init_residual=False,
         **kwargs))
@@ -36,7 +35,6 @@ def test_f_starts_as_with_a_constant_step(library, depth, identity):
 
 
 def test_a_start_that_would_be_lost():
-    pytest.importorskip('mmpretrain')
     model = MODELS.build(dict(  # whose zero_init_residual is True
         type='mmpretrain.ResNet', depth=18,
         init_cfg=dict(type='LastNorm', val=.3)))

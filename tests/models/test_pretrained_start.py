@@ -141,7 +141,6 @@ def test_the_start_is_logged_once(models, lines):
 @pytest.mark.core
 def test_a_run(tmp_path, lines):
     """With EMA, whose copy is made before anything is loaded; resumed too."""
-    pytest.importorskip('mmpretrain')
     source = plain(MODELS, 'mmpretrain.ResNet')
     file = saved(tmp_path / 'a.pth', source.state_dict(), 'backbone.')
     backbone = dict(type='mmpretrain.StepResNet', frozen_stages=1,

@@ -2,8 +2,6 @@ import pytest
 import torch
 from mmengine.registry import MODELS
 
-pytest.importorskip('mmpretrain')
-
 
 def build(**kwargs):
     torch.manual_seed(0)

@@ -1,10 +1,8 @@
 import pytest
 import torch
 from equality import assert_stock
-from torch import nn
-
-pytest.importorskip('mmpretrain')
 from mmpretrain.registry import MODELS
+from torch import nn
 
 ARCH = dict(
     embed_dims=32, num_layers=3, num_heads=4, feedforward_channels=48)

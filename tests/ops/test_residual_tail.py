@@ -1,4 +1,3 @@
-import copy
 import gc
 import itertools
 import weakref
@@ -7,14 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from stepnet_mm.ops import (
-    Norm,
-    ResidualTail,
-    attach_mean,
-    residual_tail,
-    tail_cpu,
-    take_attached_mean,
-)
+from stepnet_mm.ops import Norm, ResidualTail, residual_tail, tail_cpu
 
 
 def inputs():
@@ -151,39 +143,6 @@ def test_without_gradients(mode):
         torch.testing.assert_close(fused(*given), plain(*given))
 
 
-def test_a_mean_that_was_attached_is_not_taken_again():
-    z, x, weight, bias, _ = inputs()
-    attach_mean(x)
-    state, mean = x.attached_mean
-    torch.testing.assert_close(mean, x.mean((2, 3), keepdim=True).detach())
-    x.attached_mean = state, torch.full_like(mean, 7)
-    tail = ResidualTail(Norm(weight, bias, 0.), z, x, True)
-    assert (tail.moments.identity_mean == 7).all()
-    # Once: nothing is left on a tensor that others may keep.
-    assert not vars(x) and take_attached_mean(x) is None
-    given = inputs()
-    attach_mean(given[1])
-    assert all(map(
-        torch.equal, gradients(fused, given), gradients(fused, inputs())))
-
-
-def test_a_map_that_has_changed_lost_its_mean():
-    x = torch.rand(2, 3, 4, 4)
-    attach_mean(x)
-    copied = copy.deepcopy(x)  # its version starts again
-    copied.add_(1)
-    assert take_attached_mean(copied) is None
-    x.add_(1)
-    assert take_attached_mean(x) is None
-    with torch.inference_mode():  # nobody could tell
-        x = torch.rand(2, 3, 4, 4)
-        attach_mean(x)
-        assert take_attached_mean(x) is None
-    x = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
-    attach_mean(x)  # no kernels
-    assert take_attached_mean(x) is None
-
-
 @pytest.mark.parametrize('change', [
     lambda x: x[:, :, :1], lambda x: x[:, :, :, ::2], lambda x: x.double(),
     lambda x: x.to(memory_format=torch.channels_last)])
@@ -217,8 +176,6 @@ def test_not_under_torch_func_or_a_trace():
 
     def look(z):
         seen.append(ResidualTail.supports(z, z))
-        attach_mean(z)
-        assert take_attached_mean(z) is None
         return z * 2
 
     z = torch.randn(2, 4, 3, 3)

@@ -124,8 +124,6 @@ SHORT = {'CSPDarknet', 'ConvMixer', 'DenseNet', 'MobileNetV3', 'RepVGG',
                  id='.'.join(row[:2])) for row in ROWS])
 def test_what_is_measured(library, name, arguments, expected):
     pytest.importorskip(f'{library}.registry')
-    if name == 'TIMMBackbone':
-        pytest.importorskip('timm')
     with MODELS.switch_scope_and_registry(library) as registry, undrawn():
         net = registry.build(dict(
             eval(f'dict({arguments})', PARTS), type=f'{library}.{name}'))

@@ -4,12 +4,12 @@ import random
 import numpy as np
 import pytest
 import torch
+from mmengine import dist
 from ranks import results_of_ranks
 from resume_run import assert_same
 from torch.utils.data import DataLoader
 from toy_run import BACKBONE, ToyDataset, ToyModel
 
-from stepnet_mm.hooks.tns_hook import _gather
 from stepnet_mm.recording import TrajectoryRecorder
 from stepnet_mm.recording.probe import (
     Probe,
@@ -19,8 +19,6 @@ from stepnet_mm.recording.probe import (
 )
 from stepnet_mm.stiffness import summarize_stiffness
 from stepnet_mm.utils.random_state import get_random_state
-
-pytest.importorskip('mmpretrain')
 
 
 def measure(model, probe):
@@ -94,7 +92,7 @@ def probed(number, rank=0, **kwargs):
     data = DataLoader(ToyDataset(), collate_fn=in_double,
                       **{'batch_size': 2, **kwargs})
     Probe(data, number).measure(model, recorder)
-    nsi = _gather(recorder.nsi)
+    nsi = torch.cat(dist.all_gather_object(recorder.nsi))
     kept = all(map(torch.equal, model.buffers(), before))
     return len(nsi), summarize_stiffness(nsi, recorder.stage), kept
 

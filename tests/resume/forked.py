@@ -2,21 +2,16 @@
 import gc
 import os
 import sys
-import time
 from multiprocessing import get_context
 from pathlib import Path
 
 
 class Forked:
-    """A fork of this process that runs a function and ends.
+    """A fork, in its own process group, that runs a function and ends.
 
     It has everything imported already; an interpreter of its own takes some
     ten seconds for that. As a context manager it ends with what is inside.
-
-    Args:
-        folder (Path): for the files ``stdout`` and ``stderr``.
-        function (callable): what it runs, in a process group of its own.
-        *args, **kwargs: its arguments.
+    In ``folder`` are its ``stdout`` and ``stderr``.
     """
 
     def __init__(self, folder, function, *args, **kwargs):
@@ -60,11 +55,3 @@ class Forked:
         """All it has written so far."""
         path = self.folder / name
         return path.read_text() if path.exists() else ''
-
-    def until_it_prints(self, line, seconds=60):
-        """Wait for a line."""
-        end = time.monotonic() + seconds
-        while line not in self.printed().splitlines():
-            assert self.poll() is None and time.monotonic() < end, (
-                self.printed('stderr'))
-            time.sleep(.02)

@@ -101,9 +101,12 @@ class StopHook(Hook):
 
 
 def resume_runner(work_dir, by_epoch=True, workers=0, interval=1, hooks=(),
-                  checkpoint=None, sampler=None, ema=None, loader=None,
+                  checkpoint=None, sampler=None, ema=None, loader=None, on=(),
                   **kwargs):
-    """Three epochs, or 33 iterations, with validations in between."""
+    """Three epochs, or 33 iterations, with validations in between.
+
+    ``on`` has methods of a hook that comes last, by their names.
+    """
     if by_epoch:
         train_cfg = dict(type='ResumableEpochBasedTrainLoop', max_epochs=3)
         sampler = sampler or dict(type='DefaultSampler', shuffle=True)
@@ -139,7 +142,10 @@ def resume_runner(work_dir, by_epoch=True, workers=0, interval=1, hooks=(),
             dict(dict(type='EMAHook', momentum=.1), **(ema or {})), *hooks
         ])
     settings.update(kwargs)
-    return toy_runner(work_dir, **settings)
+    runner, hook = toy_runner(work_dir, **settings), Hook()
+    vars(hook).update(on)
+    runner.register_hook(hook)
+    return runner
 
 
 def train(folder, stop=None, where='after_train_iter', hooks=(), **kwargs):

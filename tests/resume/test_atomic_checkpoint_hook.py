@@ -15,7 +15,6 @@ from resume_run import (
 )
 
 from stepnet_mm.resume import AtomicLocalBackend
-from stepnet_mm.resume.training_state import accumulating
 
 FALLING = dict(type='FallingMetric')
 train = functools.partial(resume_run.train, interval=5)
@@ -114,9 +113,8 @@ def test_a_validation_resumes_nothing(tmp_path):
     """As with the config that a training with --resume wrote."""
     train(tmp_path, stop=7)
     weights = str(tmp_path / 'iter_5.pth')
-    runner = resume_runner(
-        tmp_path, checkpoint=dict(save_best='loss', rule='less'),
-        resume=True, load_from=weights, cfg=Config(dict(auto_resume=True)))
+    runner = resume_runner(tmp_path, resume=True, load_from=weights,
+                           cfg=Config(dict(auto_resume=True)))
     loaded = []
     runner.resume = loaded.append  # mmengine's own would build the loop
     runner.val()

@@ -14,8 +14,6 @@ from toy_run import toy_runner
 import stepnet_mm
 from stepnet_mm.ops import ResidualTail
 
-pytest.importorskip('mmpretrain')
-
 OURS = str(Path(stepnet_mm.__file__).parent)
 THEIRS = 'mmengine', 'mmpretrain', 'mmdet'
 #: Read a device's values, or move them to the host.
@@ -36,28 +34,21 @@ def caller():
     return None
 
 
-class WaitsHook(Hook):
-    """Counts the waits of each iteration, by who asked."""
+@pytest.mark.core
+def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
+    """Each iteration counts the waits in it, by who asked."""
+    ResidualTail.supports(*torch.rand(2, 1, 1, 2, 2))  # once a process
+    iterations, hook = [Counter()], Hook()
+    hook.before_train_iter = lambda *_, **__: iterations.append(Counter())
 
-    def __init__(self):
-        self.iterations = [Counter()]
-
-    def before_train_iter(self, runner, *args, **kwargs):
-        self.iterations.append(Counter())
-
-    def noting(self, method):
+    def noting(method):
         def noted(*args, **kwargs):
             who = caller()
             if who not in (None, 'tail_cpu.moments'):  # kernels of CPUs alone
-                self.iterations[-1][who] += 1
+                iterations[-1][who] += 1
             return method(*args, **kwargs)
-
         return noted
 
-
-@pytest.mark.core
-def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
-    ResidualTail.supports(*torch.rand(2, 1, 1, 2, 2))  # once a process
     hooks = [dict(type='NonFiniteLossHook', action='skip'),
              dict(type='PreemptionHook'), dict(type='LoadReportHook'),
              dict(type='TNSHook', interval=3)]
@@ -68,13 +59,12 @@ def test_only_the_loss_is_waited_for(tmp_path, monkeypatch):
             logger=dict(type='LoggerHook', interval=2),
             checkpoint=dict(type='AtomicCheckpointHook', interval=100,
                             by_epoch=False, save_last=False)))
-    hook = WaitsHook()
     runner.register_hook(hook, priority='VERY_HIGH')
     for name in READERS:
-        monkeypatch.setattr(torch.Tensor, name, hook.noting(
-            getattr(torch.Tensor, name)))
+        monkeypatch.setattr(
+            torch.Tensor, name, noting(getattr(torch.Tensor, name)))
     runner.train()
-    _, tried, second, measured, fourth = hook.iterations
+    _, tried, second, measured, fourth = iterations
     # The counter sees what there is, and the first try reads no NSI.
     name = 'trajectory_recorder.nsi'
     assert measured[name] and not tried[name]

@@ -10,7 +10,6 @@ import zipfile
 import pytest
 import torch
 
-from stepnet_mm.resume import latest_checkpoint as module
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
 

@@ -6,7 +6,6 @@ import subprocess
 import pytest
 import torch
 from forked import Forked
-from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.visualization import Visualizer
 from resume_run import (
@@ -18,7 +17,7 @@ from resume_run import (
     train_on_ranks,
 )
 
-from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED, PreemptionHook
+from stepnet_mm.resume.preemption_hook import EXIT_PREEMPTED
 from stepnet_mm.utils.job_signals import stop_listening
 
 
@@ -110,21 +109,14 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
     assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
 
 
-@HOOKS.register_module()
-class DrawingHook(Hook):
-    """Draws random numbers for a validation."""
-
-    def before_val(self, runner):
-        torch.rand(())
-
-
 def test_in_a_validation_with_a_hook(tmp_path):
-    own = dict(type='DrawingHook')
-    whole = finish(tmp_path / 'whole', hooks=[own])
-    leave(tmp_path, hooks=[own, *hooks(where='before_val_iter', at=2)])
+    """Which draws random numbers."""
+    drawing = dict(on=dict(before_val=lambda runner: torch.rand(())))
+    whole = finish(tmp_path / 'whole', **drawing)
+    leave(tmp_path, hooks=hooks(where='before_val_iter', at=2), **drawing)
     assert checkpoints(tmp_path) == ['preempted_iter_11.pth']
     assert_same(final_state(whole), final_state(
-        finish(tmp_path, hooks=[own], resume=True)))
+        finish(tmp_path, resume=True, **drawing)))
 
 
 @pytest.mark.parametrize('option', ['--resume', '--resume PATH', ''])

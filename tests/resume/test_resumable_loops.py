@@ -4,12 +4,10 @@ from itertools import islice
 
 import pytest
 import torch
-from mmengine.hooks import Hook
-from mmengine.registry import DATA_SAMPLERS, HOOKS
+from mmengine.registry import DATA_SAMPLERS
 from resume_run import (
     SIZE,
     AugmentedDataset,
-    Stopped,
     assert_same,
     final_state,
     resume_runner,
@@ -28,10 +26,7 @@ from torch.utils.data import (
 )
 
 from stepnet_mm.resume import resumable_loader as module
-from stepnet_mm.resume.resumable_loader import (
-    NumberedBatches,
-    ResumableLoader,
-)
+from stepnet_mm.resume.resumable_loader import NumberedBatches, ResumableLoader
 from stepnet_mm.utils import random_state
 
 # One worker: what these tests share is made once.
@@ -68,15 +63,14 @@ def test_a_run_goes_on_bit_for_bit(tmp_path, whole, kind, settings, stop,
     and one that looks at the batches moves nothing.
     """
     train(tmp_path, stop, **kind, **settings)
-    runner = resume_runner(tmp_path, resume=True, **kind, **settings)
-    hook, indices, lines = Hook(), [], []
-    runner.logger.info = lines.append
-    hook.after_train_iter = lambda runner, batch_idx, *_, **__: (
-        indices.append(batch_idx))
+    indices, lines = [], []
+    on = dict(after_train_iter=lambda runner, batch_idx, *_, **__: (
+        indices.append(batch_idx)))
     if kind in (EPOCHS, FINITE):  # the others' sampler itself would move
-        hook.before_train_epoch = lambda runner: [
+        on['before_train_epoch'] = lambda runner: [
             *islice(runner.train_dataloader.batch_sampler, 2)]
-    runner.register_hook(hook)
+    runner = resume_runner(tmp_path, resume=True, on=on, **kind, **settings)
+    runner.logger.info = lines.append
     runner.train()
     assert_same(whole(**kind), final_state(runner))
     assert seen(runner) == left
@@ -270,8 +264,7 @@ def test_two_ranks_go_on_as_one(tmp_path):
 
 
 def test_a_hook_may_replace_the_loader_and_its_batches(tmp_path):
-    runner = resume_runner(tmp_path, **EPOCHS)
-    hook, batches = Hook(), Counter()
+    batches = Counter()
 
     def replace(runner):
         loader = runner.train_dataloader
@@ -282,12 +275,25 @@ def test_a_hook_may_replace_the_loader_and_its_batches(tmp_path):
             vars(loader)['batch_sampler'] = BatchSampler(
                 range(SIZE), 2, drop_last=False)
 
-    hook.before_train_epoch = replace
-    hook.after_train_iter = lambda runner, *_, **__: batches.update(
-        [runner.epoch])
-    runner.register_hook(hook)
-    runner.train()
+    train(tmp_path, on=dict(
+        before_train_epoch=replace, after_train_iter=lambda runner, *_, **__: (
+            batches.update([runner.epoch]))))
     assert batches == {0: 11, 1: 7, 2: 16}
+
+
+def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):
+    batches = []
+
+    def wrap(runner):
+        runner.train_loop.dataloader_iterator = (
+            batches.append(batch) or batch
+            for batch in runner.train_loop.dataloader_iterator)
+
+    train(tmp_path, 15, interval=4, **ITERATIONS)
+    runner = train(tmp_path, resume=True, on=dict(before_train=wrap),
+                   **ITERATIONS)
+    assert_same(whole(**ITERATIONS), final_state(runner))
+    assert len(batches) == 21
 
 
 class Prefetcher:
@@ -303,158 +309,67 @@ class Prefetcher:
         return iter(self.loader)
 
 
-@HOOKS.register_module()
-class LoaderHook(Hook):
-    """Sets another loader."""
-
-    def __init__(self, prefetch=True, batch_size=None):
-        self.prefetch, self.batch_size = prefetch, batch_size
-
-    def before_train(self, runner):
-        loop = runner.train_loop
-        if self.batch_size:
-            loop.dataloader = DataLoader(
-                loop.dataloader.dataset, self.batch_size,
-                collate_fn=loop.dataloader.collate_fn)
-        if self.prefetch:
-            loop.dataloader = Prefetcher(loop.dataloader)
+def prefetch(runner):
+    runner.train_loop.dataloader = Prefetcher(runner.train_dataloader)
 
 
-@pytest.mark.parametrize('stop, hook', [
-    (14, {}), (8, dict(prefetch=False, batch_size=6))])
-def test_a_hook_may_set_the_loader(tmp_path, stop, hook):
-    """And the place in the data is not lost."""
-    settings = dict(hooks=[dict(type='LoaderHook', **hook)])
-    whole = final_state(train(tmp_path / 'whole', **settings))
-    train(tmp_path, stop, **settings)
-    assert_same(whole, final_state(train(tmp_path, resume=True, **settings)))
-
-
-def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):
-    hook, batches = Hook(), []
-
-    def wrap(runner):
-        runner.train_loop.dataloader_iterator = (
-            batches.append(batch) or batch
-            for batch in runner.train_loop.dataloader_iterator)
-
-    hook.before_train = wrap
-    train(tmp_path, 15, interval=4, **ITERATIONS)
-    runner = resume_runner(tmp_path, resume=True, **ITERATIONS)
-    runner.register_hook(hook)
-    runner.train()
-    assert_same(whole(**ITERATIONS), final_state(runner))
-    assert len(batches) == 21
-
-
-def take(runner):
-    next(runner.train_loop.dataloader_iterator)
+def load_six(runner):
+    loader = runner.train_dataloader
+    runner.train_loop.dataloader = DataLoader(
+        loader.dataset, 6, collate_fn=loader.collate_fn)
 
 
 def validate(runner, *_, **__):
     runner.val_loop.run()
 
 
-def average(runner):
-    """As SWA computes the averages of BatchNorm."""
-    for batch in runner.train_dataloader:
-        runner.model.train()(**batch)
-
-
 @pytest.mark.parametrize('kind, where, act, stop, at', [
-    (FINITE, 'before_train', take, 'after_train_iter', 15),
+    (EPOCHS, 'before_train', prefetch, 'after_train_iter', 14),
     (dict(checkpoint=dict(by_epoch=True)), 'after_train_epoch', validate,
-     'before_val', 4),
-    (FINITE, 'before_val_epoch', average, 'after_val_iter', 8)])
+     'before_val', 4)])
 def test_what_a_hook_does_is_the_same_after_a_resume(
         tmp_path, kind, where, act, stop, at):
-    """A batch is not taken again, a due validation or order not lost.
-
-    Nor the seed that was drawn, though the hook comes first.
-    """
-    def runner(folder, seed=None, **kwargs):
-        runner = resume_runner(
-            folder, randomness=dict(seed=seed), **kwargs, **kind)
-        hook = Hook()
-        setattr(hook, where, act)
-        runner.register_hook(hook)
-        return runner
-
-    whole = runner(tmp_path / 'whole')
-    whole.train()
-    killed = runner(tmp_path, whole.seed,
-                    hooks=[dict(type='StopHook', where=stop, at=at)])
-    with pytest.raises(Stopped):
-        killed.train()
-    ending = runner(tmp_path, resume=True)
-    ending.train()
+    """A loader's place is not lost, nor a validation, nor the seed drawn."""
+    settings, drawn = dict(kind, on={where: act}), dict(seed=None)
+    whole = train(tmp_path / 'whole', randomness=drawn, **settings)
+    train(tmp_path, at, stop, randomness=dict(seed=whole.seed), **settings)
+    ending = train(tmp_path, resume=True, randomness=drawn, **settings)
     assert_same(final_state(whole), final_state(ending))
 
 
 def test_a_hook_may_pass_over_the_data(tmp_path, whole):
     """Once, though the training never ends, and the batches go on."""
-    hook, passes = Hook(), []
-    hook.after_train_iter = lambda runner, *_, **__: (
-        runner.iter == 20 and passes.append(len([*runner.train_dataloader])))
-    runner = resume_runner(tmp_path, workers=1, **FINITE)
-    runner.register_hook(hook)
-    runner.train()
+    passes = []
+    runner = train(tmp_path, workers=1, **FINITE, on=dict(
+        after_train_iter=lambda runner, *_, **__: runner.iter == 20
+        and passes.append(len([*runner.train_dataloader]))))
     assert passes == [11]
-    assert runner.train_loop.dataloader_iterator._epoch == 2
     assert_same(whole(**FINITE), final_state(runner))
 
 
-@pytest.mark.parametrize('kind, where, name, value, times', [
-    (EPOCHS, 'after_train_epoch', '_max_epochs', 1, [1]),
-    (EPOCHS, 'after_train_epoch', 'val_begin', 3, [3]),
-    (ITERATIONS, 'after_train_iter', '_max_iters', 11, [8, 11]),
-    (ITERATIONS, 'before_train_iter', 'dynamic_intervals', [20], [20, 33])])
+def setting(name, value):
+    return lambda runner, *_, **__: setattr(runner.train_loop, name, value)
+
+
+@pytest.mark.parametrize('kind, where, act, times', [
+    (EPOCHS, 'after_train_epoch', setting('_max_epochs', 1), [1]),
+    (EPOCHS, 'after_train_epoch', setting('val_begin', 3), [3]),
+    (EPOCHS, 'after_train_epoch', validate, [0, 1, 1, 2, 2, 3]),
+    (ITERATIONS, 'after_train_iter', setting('_max_iters', 11), [8, 11]),
+    (ITERATIONS, 'before_train_iter', setting('dynamic_intervals', [20]),
+     [20, 33])])
 def test_a_hook_may_change_when_a_validation_comes(
-        tmp_path, kind, where, name, value, times):
-    hook, came = Hook(), []
-    setattr(hook, where, lambda runner, *_, **__: setattr(
-        runner.train_loop, name, value))
-    hook.before_val = lambda runner: came.append(
-        runner.epoch if kind is EPOCHS else runner.iter)
-    runner = resume_runner(tmp_path, **kind)
-    runner.register_hook(hook)
-    runner.train()
+        tmp_path, kind, where, act, times):
+    """Or have one more."""
+    came = []
+    train(tmp_path, **kind, on={where: act, 'before_val': lambda runner: (
+        came.append(runner.epoch if kind is EPOCHS else runner.iter))})
     assert came == times
 
 
-def test_a_validation_by_a_hook_is_one_more(tmp_path):
-    hook, came = Hook(), []
-    hook.after_train_epoch = lambda runner: runner.val_loop.run()
-    hook.before_val = lambda runner: came.append(runner.epoch)
-    runner = resume_runner(tmp_path, **EPOCHS)
-    runner.register_hook(hook)
-    runner.train()
-    assert came == [0, 1, 1, 2, 2, 3]
-
-
-class BatchDataset(Dataset):
-    """Gives batches alone, noise in them."""
-
-    def __len__(self):
-        return SIZE
-
-    def __getitems__(self, indices):
-        return [i + torch.rand(()) for i in indices]
-
-
-@pytest.mark.parametrize('workers', [0, 2])
-def test_a_dataset_may_give_whole_batches(workers):
-    """And goes on in the middle with the same ones."""
-    loader = ResumableLoader.of(
-        DataLoader(BatchDataset(), 3, num_workers=workers), seed=3)
-    whole = torch.cat([*loader])
-    loader.numbered.start = 4
-    assert torch.cat([*loader]).equal(whole[12:])
-    assert whole.floor().equal(torch.arange(SIZE).float())
-
-
 def test_a_loader_that_begins_anew_is_said(tmp_path):
-    settings = dict(hooks=[dict(type='LoaderHook', batch_size=6)])
+    settings = dict(on=dict(before_train=lambda runner: (
+        load_six(runner), prefetch(runner))))
     train(tmp_path, 8, **settings)
     logged, _ = resumed(tmp_path, **settings)
     assert any('goes on at its first batch' in line for line in logged)

@@ -51,17 +51,14 @@ BACKBONE = dict(type='mmpretrain.StepResNet', depth=34, base_channels=8,
                 dilations=(1, 1), out_indices=(1, ))
 
 
-def toy_runner(work_dir, hooks=(), iterations=8, backbone=None, **kwargs):
+def toy_runner(work_dir, hooks=(), iterations=8, backbone=BACKBONE, **kwargs):
     """A Runner over :class:`ToyModel` with the given hooks."""
-    backbone = backbone or BACKBONE
     settings = dict(
         model=dict(type='ToyModel', backbone=backbone),
         work_dir=str(work_dir),
         train_dataloader=dict(
-            dataset=dict(type='ToyDataset'),
-            sampler=dict(type='InfiniteSampler', shuffle=True),
-            batch_size=4,
-            num_workers=0),
+            dataset=dict(type='ToyDataset'), batch_size=4, num_workers=0,
+            sampler=dict(type='InfiniteSampler', shuffle=True)),
         train_cfg=dict(by_epoch=False, max_iters=iterations),
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=.01, momentum=.9)),
         custom_hooks=list(hooks),
@@ -70,18 +67,11 @@ def toy_runner(work_dir, hooks=(), iterations=8, backbone=None, **kwargs):
             checkpoint=dict(
                 type='CheckpointHook', interval=iterations, by_epoch=False)),
         log_processor=dict(by_epoch=False),
-        visualizer=dict(
-            type='Visualizer',
-            vis_backends=[
-                dict(type='LocalVisBackend'),
-                dict(type='TensorboardVisBackend')
-            ]),
-        randomness=dict(seed=0),
-        default_scope='mmengine',
-        log_level='ERROR',
+        visualizer=dict(type='Visualizer', vis_backends=[
+            dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')]),
+        randomness=dict(seed=0), default_scope='mmengine', log_level='ERROR',
         experiment_name=f'toy_{Runner.__name__}_{next(_numbers)}')
-    settings.update(kwargs)
-    return Runner(**settings)
+    return Runner(**{**settings, **kwargs})
 
 
 _numbers = iter(range(10**6))

@@ -55,11 +55,7 @@ def missing() -> str:
 
 
 class Lab:
-    """Context manager around the daemons.
-
-    Args:
-        base (Path): an empty folder.
-    """
+    """Context manager around the daemons, in an empty folder."""
 
     def __init__(self, base):
         self.base = Path(base)

@@ -69,7 +69,6 @@ class TinyStudy:
 def test_preempted_requeued_and_its_engine_killed(
         lab, tmp_path, studies_venv):
     """It ends as one that nothing stopped."""
-    pytest.importorskip('mmpretrain')
     whole = TinyStudy(tmp_path / 'whole', studies_venv)
     undisturbed = whole.start()
     study = TinyStudy(tmp_path / 'stopped', studies_venv,

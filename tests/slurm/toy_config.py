@@ -9,16 +9,13 @@ custom_imports = dict(
     allow_failed_imports=False)
 model = dict(type='DropoutModel')
 train_dataloader = dict(
-    dataset=dict(type='AugmentedDataset', size=100),
+    dataset=dict(type='AugmentedDataset', size=100), batch_size=4,
     sampler=dict(type='DefaultSampler', shuffle=True),
-    batch_size=4,
-    num_workers=1,
-    persistent_workers=True)
+    num_workers=1, persistent_workers=True)
 optim_wrapper = dict(optimizer=dict(type='SGD', lr=.01, momentum=.9))
 param_scheduler = [
     dict(type='LinearLR', start_factor=.1, end=50, by_epoch=False),
-    dict(type='StepLR', step_size=2, gamma=.9, by_epoch=True)
-]
+    dict(type='StepLR', step_size=2, gamma=.9, by_epoch=True)]
 train_cfg = dict(by_epoch=True, max_epochs=4)
 default_hooks = dict(
     logger=dict(type='LoggerHook', interval=5),

@@ -8,11 +8,9 @@ from mmengine.registry import HOOKS
 
 @HOOKS.register_module()
 class SlowHook(Hook):
-    """Gives those who want to stop the training time to do so.
+    """Waits after each iteration, so that there is time to stop it.
 
-    Args:
-        seconds (float): after each iteration.
-        first (bool): not after a requeue.
+    ``first``: not after a requeue.
     """
 
     def __init__(self, seconds, first=False):

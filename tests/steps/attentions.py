@@ -1,6 +1,4 @@
 """The steps of the package, at a size that all of them can take."""
-from importlib.util import find_spec
-
 import torch
 
 from stepnet_mm.steps import build_step
@@ -12,8 +10,7 @@ ARGUMENTS = dict(
     FCAAttention=dict(reduction=8), SEMAttention=dict(reduction=8),
     SGEAttention=dict(groups=4), ConstantStep=dict(learned=True),
     TimmAttention=dict(name='ese'))
-ALL = [name for name in step_types() if name != 'ToyStep' and (
-    name != 'TimmAttention' or find_spec('timm'))]
+ALL = [name for name in step_types() if name != 'ToyStep']
 VARIANTS = [name for name in ALL if name.endswith('StepAdaptor')
             and name != 'StepAdaptor']
 

@@ -31,16 +31,13 @@ def gate_of(step, x, f):
         logits.softmax(1) if kind.startswith('Softmax') else logits.sigmoid())
 
 
-@pytest.mark.parametrize('fused', [True, False])
 @pytest.mark.parametrize('name, kwargs', [
     *(('StepAdaptor', dict(inputs=inputs)) for inputs in INPUTS),
     *((name, dict(init_step=.4)) for name in VARIANTS),
     # The pooling that is not StepAdaptor's.
     *(('MaxPoolStepAdaptor', dict(inputs=inputs)) for inputs in INPUTS[1:])])
-def test_equals_the_literal_figure(name, kwargs, fused):
+def test_equals_the_literal_figure(name, kwargs):
     step = randomised(name, **kwargs).double().eval()
-    step.set_fused(fused)
-    assert step.ie.fused == fused
     both = torch.stack([*states(dtype=torch.float64)]).requires_grad_()
     x, f = both
     out, expected = step(x, f), f * gate_of(step, x, f)

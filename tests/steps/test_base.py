@@ -43,7 +43,7 @@ def test_another_module_of_the_name_in_the_scope(monkeypatch):
     *((cfg, r'backbone\.step\.type: ') for cfg in (
         'Foo', dict(type='Conv2d'), dict(), 3)),
     (dict(type='StepAdaptor', input='both'), r"backbone\.step: .*'input'"),
-    ('FCAAttention', 'got 40'),  # no multiple of its 16 frequencies
+    ('FCAAttention', '40 channels'),  # no multiple of its 16 frequencies
     *(({'type': 'StepAdaptor', key: value}, rf'backbone\.step\.{key}: ')
       for key, value in (
         ('inputs', 'previous'), ('init_step', 0), ('init_step', 1.5),

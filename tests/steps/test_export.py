@@ -52,7 +52,6 @@ def by_onnx(net, x, dynamo=False):
 
 
 def by_onnx_and_dynamo(net, x):
-    pytest.importorskip('onnxscript')
     return by_onnx(net, x, dynamo=True)
 
 

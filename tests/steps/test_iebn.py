@@ -1,5 +1,6 @@
 import pytest
 import torch
+from equality import BOTH
 from torch import nn
 
 from stepnet_mm.steps import IEBN
@@ -37,6 +38,7 @@ def test_sync_bn_keeps_the_gate():
 
 
 @pytest.mark.core
+@BOTH
 def test_norm_eval_and_zero_init(models):
     net = models.build(dict(
         type='ResNet', depth=18, norm_cfg=dict(type='IEBN'), norm_eval=True,

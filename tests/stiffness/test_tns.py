@@ -146,11 +146,11 @@ def test_the_summary_by_block():
     """Of six samples, the first not finite; the last block has no gate."""
     record = make_record((2, 1), 6, bad=1, gates=[True, True, False])
     assert record.nonfinite == record.summary()['nonfinite'] == 1
-    rows, nsi = record.summary_by_block((.5, .6)), record.nsi[1:]
+    rows, nsi = record.summary_by_block(), record.nsi[1:]
     assert torch.equal(record.tns(), total_neural_stiffness(nsi, STAGE))
     means = torch.stack([nsi[:, STAGE == s].mean(1) for s in STAGE], 1)
     for i, row in enumerate(rows):
-        bar = torch.maximum(means[:, i] * 1.5, torch.tensor(.6))
+        bar = means[:, i] * 1.5
         assert row['stiff'] == (nsi[:, i] >= bar).double().mean()
         area = (nsi[:, i] / means[:, i] - 1).clamp(min=0) * nsi[:, i]
         assert row['area'] == pytest.approx(area.mean().item())

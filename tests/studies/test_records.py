@@ -7,12 +7,7 @@ from math import inf
 import pytest
 import records
 from made_study import diverged_run, made_run
-from outcome import (
-    epochs_of,
-    is_trained,
-    record_of,
-    trained_with,
-)
+from outcome import epochs_of, is_trained, record_of, trained_with
 from records import append_record, read_records
 
 from stepnet_mm.utils.file_lock import lock_beside

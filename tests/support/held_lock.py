@@ -3,6 +3,7 @@ import time
 from contextlib import contextmanager
 
 from forked import Forked
+from waiting import until
 
 from stepnet_mm.utils.file_lock import file_lock
 
@@ -11,7 +12,7 @@ from stepnet_mm.utils.file_lock import file_lock
 def held_lock(folder, path, seconds=60):
     """That process, whose output is in the folder."""
     with Forked(folder, _hold, path, seconds) as process:
-        process.until_it_prints('held')
+        until(process.printed)
         yield process
 
 

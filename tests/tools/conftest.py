@@ -4,7 +4,6 @@ import runpy
 import signal
 import sys
 
-import by_path
 import cv2
 import numpy as np
 import pytest
@@ -47,17 +46,6 @@ def printed(tool, capsys):
         return capsys.readouterr().out
 
     return printed
-
-
-@pytest.fixture
-def load_tool(request):
-    """load_tool('benchmarks/step_cost'): the tool as a module."""
-
-    def load(name):
-        return by_path.load(
-            request.config.rootpath / 'tools' / f'{name}.py')
-
-    return load
 
 
 @pytest.fixture

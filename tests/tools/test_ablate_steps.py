@@ -3,10 +3,8 @@ import re
 
 import pytest
 import torch
+from step_ablation import StepSizeMoments
 
-from stepnet_mm.recording import StepSizeMoments
-
-pytest.importorskip('mmpretrain')
 TOOL = 'analysis/ablate_steps'
 
 

@@ -6,9 +6,6 @@ import pytest
 
 from stepnet_mm.attention import read_attention_record
 
-pytest.importorskip('mmpretrain')
-pytest.importorskip('matplotlib')
-
 PAGE = Path(__file__).resolve().parents[2] / 'docs/self_attention.md'
 
 
@@ -40,7 +37,7 @@ def test_a_training_and_its_checkpoint(tool, printed, config, tmp_path,
     # The lines of the page that measure a checkpoint.
     code, = (code for code in re.findall(
         r'^```python\n(.*?)^```$', PAGE.read_text(), re.M | re.S)
-        if 'measure_attention' in code)
+        if 'record_attention' in code)
     monkeypatch.chdir(tmp_path)
     exec(code, dict(CONFIG=config, CHECKPOINT=str(work / 'epoch_2.pth')))
     record = read_attention_record('attention.npz')

@@ -3,10 +3,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,9 +51,7 @@ def test_nothing_swallows_it_and_the_first_rank_alone_says_so(
         start_new_session=True, cwd=tmp_path,
         # What runs in the background ignores it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    while not all((tmp_path / file).exists() for file in files):
-        assert process.poll() is None
-        time.sleep(.02)
+    until(lambda: all((tmp_path / file).exists() for file in files))
     os.killpg(process.pid, signal.SIGINT)
     error = process.communicate(timeout=60)[1]
     assert process.returncode == -signal.SIGINT  # which a shell calls 130

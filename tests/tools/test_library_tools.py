@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
+import by_path
 import fresh
 import numpy as np
 import pytest
@@ -98,12 +99,13 @@ def test_mmpretrain(trained, classifier):
     ('mmdet', 'DetVisualizationHook'), ('mmpretrain', 'VisualizationHook'),
     ('mmseg', 'SegVisualizationHook')])
 def test_show_dir_is_given_to_each_librarys_hook(
-        load_tool, tmp_path, library, kind):
+        tmp_path, library, kind):
     pytest.importorskip(library)
     cfg = Config(dict(
         default_scope=library, visualizer=dict(type='Visualizer'),
         default_hooks=dict(visualization=dict(type=kind))))
-    load_tool('test').draw(cfg, SimpleNamespace(
+    tool = by_path.load(Path(__file__).parents[2] / 'tools/test.py')
+    tool.draw(cfg, SimpleNamespace(
         show=False, show_dir=tmp_path, wait_time=2, interval=1))
     Visualizer.get_instance('any')
     with DefaultScope.overwrite_default_scope(library):

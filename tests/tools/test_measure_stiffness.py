@@ -8,7 +8,6 @@ from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.file_lock import lock_beside
 
-pytest.importorskip('mmpretrain')
 TOOL = 'analysis/measure_stiffness'
 
 

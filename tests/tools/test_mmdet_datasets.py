@@ -1,10 +1,6 @@
 """Datasets and loaders that mmdet trains on: ours trains on them too."""
 import json
 
-import pytest
-
-pytest.importorskip('mmdet')
-
 LOOPS = '''
 from mmengine.registry import LOOPS
 from mmengine.runner import ValLoop

@@ -2,9 +2,9 @@ import re
 
 import pytest
 from mmengine.config import Config
+from model_cost import image_size
 
 from stepnet_mm.launch.entry import build_model
-from stepnet_mm.profiling import image_size
 
 TOOL = 'analysis/model_cost'
 
@@ -19,7 +19,6 @@ def counts(printed, line):
 @pytest.mark.core
 def test_a_classifier_by_hand(printed, classifier):
     """The counts are of one image, whatever the batch that is timed."""
-    pytest.importorskip('mmpretrain')
     found = printed(
         TOOL, classifier, '--image-size', 32, 32, '--batch-size', 2,
         '--cfg-options', 'model.backbone.init_cfg.type=Pretrained',
@@ -38,7 +37,6 @@ def test_a_classifier_by_hand(printed, classifier):
 @pytest.mark.long
 @pytest.mark.core
 def test_a_detector(printed, detector):
-    pytest.importorskip('mmdet')
     found = printed(TOOL, detector, '--image-size', 90, 64)
     assert 'FasterRCNN, backbone StepResNet, 1 x 3 x 96 x 64' in found
     model = build_model(Config.fromfile(detector), start=False)

@@ -7,8 +7,6 @@ from made_records import make_record, named
 from paper_figures import step_figure, tns_by_method, tns_figure
 from scipy import stats
 
-pytest.importorskip('matplotlib')
-
 
 def test_a_method_of_one_record_has_an_interval_over_samples():
     record = named('SE', samples=50, bad=3)

@@ -13,8 +13,6 @@ from stepnet_mm.stiffness import (
     total_neural_stiffness,
 )
 
-pytest.importorskip('matplotlib')
-
 TOOL = 'analysis/plot'
 STAGE = [1, 1, 1, 2, 2]
 NSI = torch.rand(20, 5, generator=torch.Generator().manual_seed(0)) + .1

@@ -9,7 +9,6 @@ import torch
 from made_records import make_attention_record, make_record
 from report_page import render_report
 
-pytest.importorskip('matplotlib')
 HOSTILE = '<script>alert("1")</script> & $title'
 CURVE = [
     dict(step=step, tns=2. - step / 99, nsi_stage1_mean=.5,
@@ -28,9 +27,9 @@ def test_the_page_is_whole_and_asks_for_nothing():
             (HOSTILE, False, dict(blocks=[HOSTILE] * 7)),
             ('stepnet', True, {})))]
     page = render_report(
-        HOSTILE, records, dict(stiffness=CURVE), dict(attention=[
-            make_attention_record(0, color=3),
-            *map(make_attention_record, (5, 10))]))
+        HOSTILE, records, dict(stiffness=CURVE), dict(
+            attention=[make_attention_record(0, layers=1),
+                       *map(make_attention_record, (5, 10))]))
     # Every element is closed, but those that never are.
     found = ElementTree.fromstring(
         re.sub('<((?:meta|img) .*?)>', r'<\1/>', page, flags=re.S))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from robustness import logits_of, top1_of
 
 TOOL = 'analysis/robustness'
 MEAN, STD = 120., 60.
@@ -24,12 +25,12 @@ class Tiny(torch.nn.Module):
         return inputs.flatten(1) @ self.weight.T
 
 
-def test_the_formulas(load_tool):
+def test_the_formulas():
     model, generator = Tiny(), torch.Generator().manual_seed(0)
     weight = model.weight.detach()
     images = torch.randint(0, 256, (600, 1, 2, 2), dtype=torch.uint8)
     labels = torch.randint(0, 3, (600, ))
-    found = load_tool(TOOL).top1_of(model, [dict(
+    found = top1_of(model, [dict(
         inputs=[*batch], data_samples=[
             SimpleNamespace(gt_label=label[None]) for label in own])
         for batch, own in zip(images.split(300), labels.split(300))], 'cpu')
@@ -53,11 +54,11 @@ def test_the_formulas(load_tool):
     assert len({*found.values()}) == 6  # no two variants are one
 
 
-def test_a_model_without_logits(load_tool):
+def test_a_model_without_logits():
     model = Tiny()
     model.forward = lambda inputs, mode: (inputs, )
     with pytest.raises(ValueError, match='model.type: .*Tiny.*a tuple'):
-        load_tool(TOOL).logits_of(model, torch.ones(1, 1, 2, 2))
+        logits_of(model, torch.ones(1, 1, 2, 2))
 
 
 def test_a_network(tool, classifier, untrained, tmp_path):

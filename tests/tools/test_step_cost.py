@@ -1,9 +1,12 @@
 import csv
+from pathlib import Path
 
+import by_path
 import pytest
 import torch
 
-from stepnet_mm.profiling import count_saved, interleave
+STEP_COST = by_path.load(
+    Path(__file__).parents[2] / 'tools/benchmarks/step_cost.py')
 
 
 @pytest.mark.long
@@ -29,7 +32,7 @@ def test_rows_of_every_network(tool, tmp_path):
 def test_saved_bytes_by_hand():
     layer = torch.nn.Linear(8, 4)
     x = torch.randn(16, 8)
-    with count_saved(layer) as found:
+    with STEP_COST.count_saved(layer) as found:
         layer(x).exp()
     # The input, and the exponential's result; the weight is a parameter.
     assert sum(found.values()) == 4 * (16 * 8 + 16 * 4)
@@ -37,5 +40,5 @@ def test_saved_bytes_by_hand():
 
 def test_the_rounds_that_count_are_the_last():
     clock = iter(range(10)).__next__
-    assert interleave(dict(a=clock, b=clock), rounds=2, warm_up=1) == dict(
-        a=[2, 5], b=[3, 4])
+    assert STEP_COST.interleave(
+        dict(a=clock, b=clock), 2, warm_up=1) == dict(a=[2, 5], b=[3, 4])

@@ -14,8 +14,6 @@ from stepnet_mm.config.own_data import find_data
 from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.launch.entry import build_loader
 
-pytest.importorskip('mmpretrain')
-
 PLAIN = '''
 default_scope = 'mmpretrain'
 model = dict(
@@ -197,7 +195,6 @@ CLASSIFIER = 'mmpretrain::resnet/resnet50_8xb256-rsb-a1-600e_in1k.py'
 
 
 def test_own_coco_and_voc_files(write, voc, tmp_path):
-    pytest.importorskip('mmdet')
     coco = tmp_path / '我的 shapes'
     make_mini_coco(coco, train=9, val=5, size=64)
     for folder, kind, classes, counts in (
@@ -219,7 +216,6 @@ def test_own_coco_and_voc_files(write, voc, tmp_path):
 
 @pytest.mark.parametrize('plain', [False, True])
 def test_no_tns_of_first_blocks_alone(write, tmp_path, plain):
-    pytest.importorskip('mmdet')
     make_mini_coco(tmp_path / 'coco', train=2, val=1, size=64)
     cfg = own(write, tmp_path / 'coco',
               'mmdet::rtmdet/rtmdet_tiny_8xb32-300e_coco.py', plain=plain)
@@ -274,7 +270,6 @@ def break_classes(root):
      'a pipeline that loads images')])
 def test_own_data_that_do_not_fit(write, tmp_path, name, splits, change,
                                   words):
-    pytest.importorskip('mmdet')
     folder = write_folders(tmp_path / 'data', *splits)
     if change:
         change(folder)
@@ -283,7 +278,6 @@ def test_own_data_that_do_not_fit(write, tmp_path, name, splits, change,
 
 
 def test_odd_data_are_said(write, tmp_path, capsys, tool):
-    pytest.importorskip('mmdet')
     make_mini_coco(tmp_path / 'coco', train=3, val=3, size=64)
     (tmp_path / 'coco/train2017' / sorted(os.listdir(
         tmp_path / 'coco/train2017'))[0]).unlink()

@@ -89,8 +89,6 @@ def test_a_classifier_with_odd_names(tool, classifier, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match='Top-3'):
         tool('train', config, *data, '--work-dir', work, '--cfg-options',
              'val_evaluator.topk=(3,)')
-    # It is that of the checkpoint beside it.
-    assert Config.fromfile(copy).val_evaluator.topk == (1, )
     tool('train', config, *data, '--work-dir', work, '--resume')
     assert Config.fromfile(copy).train_cfg.max_epochs == 2
     assert any('accuracy/top1' in row for row in rows(work))

@@ -72,8 +72,6 @@ def test_a_page_is_whole_and_the_same_in_both_languages(name):
 @pytest.mark.parametrize('name', ENGLISH)
 def test_a_tutorial_runs(name, tmp_path, monkeypatch, request):
     """For a shorter time, and CIFAR-10 is a drawn one."""
-    for module in ('nbclient', 'ipykernel', 'mmdet', 'mmpretrain'):
-        pytest.importorskip(module)
     from nbclient import NotebookClient
     draw_cifar(tmp_path / 'data/cifar10', train=16, test=4)
     for folder in ('configs', 'requirements', 'tools'):

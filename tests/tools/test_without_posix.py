@@ -38,6 +38,4 @@ def test_a_system_without_posix_signals_and_locks(classifier, tmp_path):
     work = tmp_path / 'work'
     fresh.printed_by(tmp_path, train_without_posix,
                      Path(__file__).parents[2], classifier, work)
-    log, = work.glob('*/*.log')
-    assert 'PreemptionHook is off' in log.read_text()
     assert (work / 'epoch_2.pth').is_file()

@@ -32,14 +32,6 @@ def test_a_resumed_run_goes_on_and_each_hook_has_its_curve(tmp_path):
         probe=[row(5)])
 
 
-def test_what_was_trained_anew_does_not_count(tmp_path):
-    for number, steps, value in ((1, [0, 1], 60), (2, [1], 70), (3, [0], 9)):
-        write(tmp_path, f'2025010{number}_000000', [
-            dict(row(step), tns=value) for step in steps])
-    assert [line['tns'] for line in read_stiffness_curves(
-        tmp_path)['stiffness']] == [9]
-
-
 def test_what_a_last_start_leaves_out_is_said(tmp_path, capsys):
     write(tmp_path, '20261129_094839', [row(1), row(2), row(3)])
     assert read_stiffness_curves(tmp_path) == dict(

@@ -11,7 +11,7 @@ from stepnet_mm.utils.job_signals import SignalListener
 
 @pytest.fixture
 def listener():
-    listener = SignalListener([signal.SIGUSR1, signal.SIGTERM])
+    listener = SignalListener()
     listener.start()
     yield listener
     listener.stop()
@@ -21,7 +21,7 @@ def test_each_training_listens_anew(listener):
     """And ends the listening of one that was preempted."""
     signal.raise_signal(signal.SIGUSR1)
     assert listener.received
-    following = SignalListener(listener.signals)
+    following = SignalListener()
     following.start()
     assert signal.getsignal(signal.SIGTERM) == following._receive
     following.stop()
@@ -69,15 +69,4 @@ def test_a_child_of_multiprocessing_ends_when_its_parent_says_so(listener):
     child.terminate()
     child.join(20)
     assert child.exitcode == 0
-    assert not listener.received
-
-
-def test_another_child_has_the_handlers_of_before(listener):
-    child = os.fork()
-    if not child:
-        time.sleep(20)
-        os._exit(0)
-    time.sleep(.2)
-    os.kill(child, signal.SIGTERM)
-    assert os.waitpid(child, 0)[1] == signal.SIGTERM
     assert not listener.received

@@ -22,14 +22,10 @@ def make_record(counts=(2, 3), samples=40, seed=0, bad=0, gates=True,
     step = torch.sigmoid(noise[1] - noise[0])
     nsi[:bad, -1] = math.inf
     step[:, ~torch.as_tensor(gates).expand(len(stage))] = math.nan
-    header = RecordHeader(**{
-        **dict(
-            definition='residual',
-            blocks=[f'layer{s}.{i}' for s, i in zip(stage, position)],
-            stage=stage, position=position, samples=samples,
-            meta=dict(name='SE')),
-        **changes
-    })
+    header = RecordHeader(**{**dict(
+        definition='residual', stage=stage, position=position,
+        blocks=[f'layer{s}.{i}' for s, i in zip(stage, position)],
+        samples=samples, meta=dict(name='SE')), **changes})
     return StiffnessRecord(header, nsi, step)
 
 
@@ -37,14 +33,12 @@ def named(name, *args, **kwargs):
     return make_record(*args, meta=dict(name=name), **kwargs)
 
 
-def make_attention_record(step=0, layers=2, size=(12, 16), color=90):
+def make_attention_record(step=0, layers=2, size=(12, 16)):
     """Every head looks at one pixel; the second layer has fewer heads."""
     maps = np.zeros((3, 6, 8), 'float32')
     maps[:, 1, 2] = 1
     return AttentionRecord([
         LayerAttention(
             name=f'layers.{i}.attn', maps=maps[i:], query=(3, 4),
-            distance=[3., 1., 2.][:3 - i], uniform=5., pixel=(2., 2.),
-            padding=(0, 0))
-        for i in range(layers)
-    ], np.full((*size, 3), color, 'uint8'), size, (7, 9), 2, step, 'net')
+            distance=[3., 1., 2.][:3 - i], uniform=5.) for i in range(layers)
+    ], size, (7, 9), 2, step, 'net')

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from made_records import make_attention_record as make_record
 
-pytest.importorskip('matplotlib')
 from stepnet_mm.visualization import attention_figures
 
 
@@ -30,7 +29,7 @@ def test_ranges_in_pixels_of_the_image():
 
 
 def test_records_of_other_networks_are_told_apart():
-    for changes, key in ((dict(layers=1), 'layers'), (dict(color=8), 'image'),
+    for changes, key in ((dict(layers=1), 'layers'),
                          (dict(size=(24, 16)), 'size')):
         with pytest.raises(ValueError, match=f'one {key}, .* 0 and 9;'):
             attention_figures([make_record(), make_record(9, **changes)])

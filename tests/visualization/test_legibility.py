@@ -17,8 +17,6 @@ from stepnet_mm.visualization import (
     training_figure,
 )
 
-pytest.importorskip('matplotlib')
-
 #: What a box may lose to rounding, and an accent may reach out, in px.
 SLACK = 2
 SEVERAL = [named(f'resnet164_{name}_cifar10', (5, 5, 5), seed=i)

@@ -12,8 +12,6 @@ from stepnet_mm.visualization import (
     training_figure,
 )
 
-pytest.importorskip('matplotlib')
-
 
 @pytest.fixture
 def records():

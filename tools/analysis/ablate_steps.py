@@ -14,14 +14,16 @@ import json
 from numbers import Real
 
 from mmengine.hooks import LoggerHook
+from step_ablation import ablate_step_sizes
 
 import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch import entry
-from stepnet_mm.recording import ablate_step_sizes
-from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.utils.command_line import aligned, output_file
 from stepnet_mm.utils.provenance import measure_into
+
+#: Beside ``mean``, how a file describes Δt.
+SPREADS = ('over_samples', 'over_positions', 'over_channels')
 
 
 def parse_args():
@@ -74,8 +76,9 @@ def ablate(cfg, args):
         ValueError: if the network as it is has no metric.
     """
     runner = start_runner(cfg, args)
-    found = ablate_step_sizes(runner.model, lambda: metrics_of(runner))
-    if not found.trained:
+    metrics, found = ablate_step_sizes(
+        runner.model, lambda: metrics_of(runner))
+    if not metrics['trained']:
         raise ValueError(
             f'{args.split}_evaluator: expected metrics that are numbers, got '
             'none (a detector that finds no box has none); set another one, '
@@ -83,12 +86,12 @@ def ablate(cfg, args):
     content = dict(
         split=args.split,
         images=len(runner.test_dataloader.dataset),
-        metrics={key: getattr(found, key) for key in ABLATIONS},
+        metrics=metrics,
         steps={name: dict(
             mean=moments.mean.mean().item(),
-            **{key: getattr(moments, key) for key in STEP_MOMENTS[1:]},
+            **{key: getattr(moments, key) for key in SPREADS},
             by_channel=moments.mean.tolist())
-            for name, moments in found.moments.items()})
+            for name, moments in found.items()})
     # None for NaN and infinities, which JSON lacks.
     return json.loads(json.dumps(content), parse_constant=lambda _: None)
 
@@ -107,11 +110,11 @@ def main():
     content = measure_into(path, args, lambda: ablate(cfg, args))
     metrics = content['metrics']
     print_table(('', 'as trained', 'fixed, per channel', 'fixed, per block'), [
-        (name, [metrics[key].get(name) for key in ABLATIONS])
+        (name, [found.get(name) for found in metrics.values()])
         for name in metrics['trained']])
     print_table(('step size', 'mean', 'SD over images', 'SD over positions',
                  'SD over channels'),
-                [(name, [step[key] for key in STEP_MOMENTS])
+                [(name, [step[key] for key in ('mean', *SPREADS)])
                  for name, step in content['steps'].items()])
     print(f'all numbers: {path}')
 

@@ -14,6 +14,7 @@ with the number of regions, which random weights propose here.
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from collections import Counter
+from functools import partial
 
 import torch
 from mmengine.analysis import FlopAnalyzer, parameter_count
@@ -22,10 +23,13 @@ from torch.utils.benchmark import Timer
 
 import stepnet_mm  # registers modules
 from stepnet_mm import config
-from stepnet_mm.profiling import image_size, prepare
-from stepnet_mm.profiling.networks import EDGE
-from stepnet_mm.recording.step_size_ablation import step_sizes_of
+from stepnet_mm.config.lookup import all_dicts
+from stepnet_mm.launch.entry import build_model
+from stepnet_mm.steps import StepSize
 from stepnet_mm.utils.command_line import command_parser, positive
+
+#: The image edge in px where a config names none.
+EDGE = 224
 
 
 def parse_args():
@@ -44,10 +48,48 @@ def parse_args():
     return parser.parse_args()
 
 
-def print_latency(forward, images):
+def image_size(cfg):
+    """Height and width in px of a config's images: the last crop or resize of
+    the first pipeline that has one, of test, validation, training.
+    """
+    for name in config.EVALUATION[::-1] + config.TRAIN:
+        node = cfg.get(name)
+        node = node if isinstance(node, dict) else {}  # or a list of loaders
+        while 'pipeline' not in node and isinstance(node.get('dataset'), dict):
+            node = node['dataset']
+        for transform in reversed(node.get('pipeline') or []):
+            edges = transform.get('crop_size') or transform.get('scale')
+            if isinstance(edges, int):
+                return edges, edges
+            if isinstance(edges, (list, tuple)) and all(
+                    isinstance(edge, int) for edge in edges):
+                width, height = edges
+                return height, width
+    return EDGE, EDGE
+
+
+def prepare(cfg, size, batch_size, device):
+    """A network in eval mode without its ``init_cfg``, and random images.
+
+    They have a height and a width in px, and are padded as it asks.
+    """
+    model = build_model(cfg, device=device, start=False)
+    backbones = [node['backbone'] for node in all_dicts(cfg.model)
+                 if isinstance(node.get('backbone'), dict)]
+    channels = backbones[0].get('in_channels', 3) if backbones else 3
+    if config.library_of(cfg) == 'mmpretrain':
+        return model, torch.randn(batch_size, channels, *size, device=device)
+    from mmdet.testing import demo_mm_inputs
+    packed = model.data_preprocessor(demo_mm_inputs(
+        batch_size, (channels, *size), device=device))
+    model.forward = partial(model.forward, data_samples=packed['data_samples'])
+    return model, packed['inputs']
+
+
+def print_latency(model, images):
     """The time of a forward pass, and on a GPU the peak memory."""
-    timer = Timer('forward(images)', num_threads=torch.get_num_threads(),
-                  globals=dict(forward=forward, images=images))
+    timer = Timer('model(images)', num_threads=torch.get_num_threads(),
+                  globals=dict(model=model, images=images))
     print(f'latency of {shape_of(images)} {images.dtype}, {images.device}, '
           f'torch {torch.__version__}:\n'
           f'{timer.blocked_autorange(min_run_time=1)}')
@@ -57,17 +99,18 @@ def print_latency(forward, images):
               f'{torch.cuda.get_device_name(images.device)}')
 
 
-def print_counts(forward, images):
+def print_counts(model, images):
     """Parameters and FLOPs of a model and of its steps."""
-    flops = FlopAnalyzer(forward, images)
+    flops = FlopAnalyzer(model, images)
     table = complexity_stats_table(flops, max_depth=2, show_param_shapes=False)
-    steps = step_sizes_of(forward)
-    parameters = parameter_count(forward)
+    steps = {name: module for name, module in model.named_modules()
+             if isinstance(module, StepSize)}
+    parameters = parameter_count(model)
     kinds = Counter(type(step).__name__ for step in steps.values())
     left_out = {name.rpartition('::')[2]: count
                 for name, count in flops.unsupported_ops().most_common()}
-    print(f'{type(forward.model).__name__}, backbone '
-          f'{type(getattr(forward.model, "backbone", None)).__name__}, '
+    print(f'{type(model).__name__}, backbone '
+          f'{type(getattr(model, "backbone", None)).__name__}, '
           f'{shape_of(images)}')
     print(table.strip())
     print(f'total: {parameters[""]:,} parameters, {flops.total():,} FLOPs')

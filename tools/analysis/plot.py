@@ -13,6 +13,7 @@ import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 import argparse
 import inspect
 import math
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,7 @@ def parse_args():
                     metavar='RECORD')
     kind.add_argument('--figures', nargs='+', choices=tuple(FIGURES),
                       help='default: all that apply to the records')
-    kind.add_argument('--out', type=command_line.output_folder,
+    kind.add_argument('--out', type=Path,
                       help='folder; default: figures beside RECORD')
     kind.add_argument('--format', choices=('png', 'svg', 'pdf'),
                       default='png', help='of the pictures')
@@ -151,7 +152,8 @@ def figures_of(name, records):
         return {name: FIGURES[name](records)}
     named = [*zip(labels(records), records)]
     gated = [pair for pair in named if has_steps(pair[1])]
-    return {f'step_{visualization.file_name(label)}': step_figure(record)
+    return {'step_' + re.sub(r'[^\w.-]+', '_', label).strip('_'):
+            step_figure(record)
             for label, record in gated or named}
 
 
@@ -191,9 +193,9 @@ def draw_report(args):
     print(f'Definition of NSI: {records[0].header.definition}'
           + (f'; of others, not shown: {left}' if left else ''))
     names = [record.name for record in records]
-    records = [record.renamed(f'{record.name}, {path.name}')
-               if names.count(record.name) > 1 else record
-               for path, record in zip(shown, records)]
+    for name, path, record in zip(names, shown, records):
+        if names.count(name) > 1:
+            record.header.meta['name'] = f'{name}, {path.name}'
     page = render_report(
         f'Neural stiffness of {args.work_dir.resolve().name}', records,
         read_stiffness_curves(args.work_dir),

@@ -13,7 +13,7 @@ import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from pathlib import Path
 
-from stepnet_mm.attention import attention_files, read_attention_record
+from stepnet_mm.attention import read_attention_history, read_attention_record
 from stepnet_mm.utils import command_line
 from stepnet_mm.visualization import attention_figures, save_figure
 
@@ -25,7 +25,7 @@ def parse_args():
     parser.add_argument(
         '--hook', default='attention', help="the AttentionMapHook's name")
     parser.add_argument(
-        '--out', type=command_line.output_folder,
+        '--out', type=Path,
         help='folder; default: beside the first source')
     parser.add_argument('--format', choices=('png', 'svg', 'pdf'),
                         default='png', help='of the figures')
@@ -35,10 +35,10 @@ def parse_args():
 def main():
     args = parse_args()
     source = args.source[0]
-    paths = (attention_files(source, args.hook) if source.is_dir()
-             else args.source)
-    records = sorted(map(read_attention_record, paths),
-                     key=lambda record: record.iteration)
+    records = sorted(
+        read_attention_history(source, args.hook) if source.is_dir()
+        else map(read_attention_record, args.source),
+        key=lambda record: record.iteration)
     print('mean attention distance, px of the image, mean over heads')
     print(command_line.aligned([
         ('iteration', *(f'layer {i}' for i in range(

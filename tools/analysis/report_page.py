@@ -7,7 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from paper_figures import has_steps, step_figure, tns_figure
 
 from stepnet_mm import visualization
-from stepnet_mm.stiffness import DEGREES
+from stepnet_mm.stiffness import DEGREE
 
 #: Of a figure in an inch, and of the page in an inch of a figure.
 DPI, PIXELS = 150, 114
@@ -27,10 +27,10 @@ def render_report(title: str, records: list, curves: dict,
     visualization.check_records(records)
     return TEMPLATES.get_template('report.html').render(
         title=title, names=[r.name for r in records],
-        degree='({:g}, {:g})'.format(*DEGREES[0]), about=_about(records),
+        degree='({:g}, {:g})'.format(*DEGREE), about=_about(records),
         numbers=_rows([record.summary() for record in records]),
         blocks=[(r.name, [list(row.values())
-                          for row in r.summary_by_block(DEGREES[0])])
+                          for row in r.summary_by_block()])
                 for r in records],
         curves={name: picture(visualization.training_figure(rows))
                 for name, rows in curves.items()},

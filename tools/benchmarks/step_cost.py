@@ -5,39 +5,34 @@ python tools/benchmarks/step_cost.py                     # 224 px, batch 8
 python tools/benchmarks/step_cost.py --compiled plain stepnet
 python tools/benchmarks/step_cost.py --device cuda --precision bf16 \
   --layout channels_last --batch-size 256
-python tools/benchmarks/step_cost.py --cifar --depth 56 --edge 32 \
-  --batch-size 128
-python tools/benchmarks/step_cost.py --detector --networks plain stepnet \
-  --edge 512 --batch-size 2
 python tools/benchmarks/step_cost.py --host              # or --host ConvNeXt
 
-Every round runs all variants in turn; the first rounds are not counted.
-Training is forward and backward, the loss a sum (with --detector, the
-detector's losses); inference runs in eval mode. With --host the maps are so
-small that only the host's time is left, as where a GPU waits for it: one
-thread, and each network runs twice in a row, of which the second counts. The
-CSV has one row for each network, mode and phase. Saved bytes are the storages
-that autograd keeps for the backward pass, parameters and buffers left out. The
-peak, of a GPU alone, is above the memory in use before.
+Every round runs all variants in turn, and another one first; the warm-up is
+not counted. Training is forward and backward, the loss a sum; inference runs
+in eval mode. With --host the maps are so small that only the host's time is
+left, as where a GPU waits for it: one thread, and each network runs twice in
+a row, of which the second counts. The CSV has one row for each network, mode
+and phase. Saved bytes are the storages that autograd keeps for the backward
+pass, parameters and buffers left out. The peak, of a GPU alone, is above the
+memory in use before.
 """
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import csv
 import platform
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 import torch
 from mmengine.registry import MODELS
+from torch.utils.benchmark import timer
 
 import stepnet_mm  # registers modules
-from stepnet_mm import profiling
-from stepnet_mm.config import read_config
 from stepnet_mm.ops import residual_tail
 from stepnet_mm.utils.command_line import aligned, command_parser
 
-DETECTOR = Path(__file__).parents[2] / 'configs/faster_rcnn_r50_stepnet.py'
 STEP = 'mmpretrain.StepResNet'
 #: name -> config of a backbone, or a timm model's name without its depth
 NETWORKS = {
@@ -54,8 +49,6 @@ NETWORKS = {
     'stepnet': dict(type=STEP),
     'stepnet_unfused': dict(type=STEP, fused=False),
 }
-#: Of other libraries.
-OTHERS = 'se_mmpretrain', 'se_timm'
 #: Of few channels, for --host; StepResNet's mm class and arguments.
 SMALL = {
     'ResNet': dict(depth=50, base_channels=4, stem_channels=4),
@@ -85,9 +78,9 @@ def parse_args():
     parser.add_argument('--out', type=Path, help='folder of the CSV',
                         default=Path('work_dirs/step_cost'))
     parser.add_argument('--networks', nargs='+', choices=list(NETWORKS),
-                        metavar='NAME', help='to time beside plain (default: '
-                        f'{" ".join(NETWORKS)}; with --cifar or --detector '
-                        'without those of other libraries)')
+                        default=list(NETWORKS), metavar='NAME',
+                        help='to time beside plain (default: '
+                        f'{" ".join(NETWORKS)})')
     parser.add_argument('--compiled', nargs='+', default=[],
                         choices=list(NETWORKS), metavar='NAME',
                         help='networks to run under torch.compile as well')
@@ -102,66 +95,20 @@ def parse_args():
     parser.add_argument('--host', nargs='?', const='ResNet',
                         choices=list(SMALL), help='one of few channels, at '
                         '32 px and batch 2, 35 rounds (default: ResNet)')
-    parser.add_argument('--cifar', action='store_true',
-                        help='bottleneck ResNets for CIFAR, --depth 9n + 2')
-    parser.add_argument(
-        '--detector', action='store_true',
-        help='train a Faster R-CNN (mmdet) around each of the --networks')
     args = parser.parse_args()
-    foreign = OTHERS if args.detector or args.cifar else ()
     if args.host:
-        args = as_host(parser, args.host)
-    args.networks = [*dict.fromkeys(['plain', *(args.networks or (
-        name for name in NETWORKS if name not in foreign))])]
-    if args.detector:
-        args.phases = ['train']
-    check_networks(parser, args, foreign)
+        parser.set_defaults(edge=32, batch_size=2, rounds=35, networks=[
+            'plain', 'stepnet', 'constant', 'se_identity',
+            *['se_mmpretrain'] * (args.host == 'ResNet')])
+        torch.set_num_threads(1)
+        args = parser.parse_args()
+    args.networks = [*dict.fromkeys(['plain', *args.networks])]
     return args
 
 
-def as_host(parser, network):
-    """The arguments again, with the defaults of --host."""
-    parser.set_defaults(edge=32, batch_size=2, rounds=35, networks=[
-        'plain', 'stepnet', 'constant', 'se_identity',
-        *['se_mmpretrain'] * (network == 'ResNet')])
-    torch.set_num_threads(1)
-    return parser.parse_args()
-
-
-def check_networks(parser, args, foreign):
-    for option in ('networks', 'compiled'):
-        if wrong := [n for n in getattr(args, option) if n in foreign]:
-            parser.error(f'--{option}: expected none of other libraries with '
-                         f'--detector or --cifar, got {" ".join(wrong)}')
-    if args.detector and (args.compiled or args.cifar):
-        parser.error('--detector: expected neither --compiled nor --cifar; '
-                     'leave them out')
-    if args.cifar and (args.depth < 20 or args.depth % 9 != 2):
-        parser.error('--depth: expected 9n + 2 from 20 on with --cifar, got '
-                     f'{args.depth}')
-
-
-def build(name, mode, args):
-    """A network in a mode, with images for it."""
-    if args.detector:
-        forward, images = build_detector(name, args)
-        model, call = forward.model, forward.loss
-    else:
-        model, images = build_backbone(name, args)
-        call = profiling.summed(
-            torch.compile(model) if mode == 'compiled' else model)
-    layout = LAYOUTS[args.layout]
-    return profiling.TimedNetwork(
-        model.to(memory_format=layout), images.to(memory_format=layout), call,
-        DTYPES[args.precision])
-
-
-def build_backbone(name, args):
+def build(name, args):
     torch.manual_seed(0)
     network = NETWORKS[name]
-    if args.cifar:
-        plain = dict(step=None) if name == 'plain' else {}
-        network = dict(network, **plain, type='mmpretrain.StepResNetCIFAR')
     if isinstance(network, str):
         import timm
         model = timm.create_model(f'{network}{args.depth}',
@@ -171,32 +118,88 @@ def build_backbone(name, args):
         model = MODELS.build(dict(network, **SMALL[args.host], type=kind))
     else:
         model = MODELS.build(dict(network, depth=args.depth))
-    torch.manual_seed(0)
-    return model.to(args.device), torch.randn(
-        args.batch_size, 3, args.edge, args.edge, device=args.device)
+    return model
 
 
-def build_detector(name, args):
-    """Faster R-CNN with FPN as in its config, nothing frozen, and images.
+class TimedNetwork:
+    """A backbone in a mode, and random images for it."""
 
-    All start with the plain detector's weights, and StepAdaptor at 1, so that
-    they have the same proposals: their number is a good part of the time.
-    """
-    cfg = read_config(DETECTOR)
-    own = {key: cfg.model.backbone[key] for key in (
-        'num_stages', 'out_indices', 'norm_cfg', 'norm_eval', 'style')}
-    network = dict(NETWORKS[name], depth=args.depth)
-    if network['type'] == STEP:
-        network.setdefault('step', dict(type='StepAdaptor', init_step=1))
-    kind = network.pop('type').replace('mmpretrain', 'mmdet')
-    cfg.model.backbone = dict(own, **network, type=kind)
-    forward, images = profiling.prepare(
-        cfg, (args.edge, args.edge), args.batch_size,
-        torch.device(args.device))
-    if name != 'plain':
-        plain, _ = build_detector('plain', args)
-        forward.model.load_state_dict(plain.model.state_dict(), strict=False)
-    return forward, images
+    def __init__(self, name, mode, args):
+        layout = LAYOUTS[args.layout]
+        self.model = build(name, args).to(args.device, memory_format=layout)
+        self.call = (torch.compile(self.model) if mode == 'compiled'
+                     else self.model)
+        torch.manual_seed(0)
+        self.images = torch.randn(
+            args.batch_size, 3, args.edge, args.edge,
+            device=args.device).to(memory_format=layout)
+        self.dtype = DTYPES[args.precision]
+
+    def run(self, phase):
+        """A forward pass; to train, the backward pass of its sum as well."""
+        train = phase == 'train'
+        with torch.set_grad_enabled(train), torch.autocast(
+                self.images.device.type, self.dtype,
+                enabled=self.dtype is not None):
+            out = self.call(self.images)
+            total = (out[-1] if isinstance(out, tuple) else out).sum()
+        if train:
+            total.backward()
+
+    def seconds(self, phase):
+        """Of a run, without the gradients of before."""
+        self.model.train(phase == 'train')
+        self.model.zero_grad(set_to_none=True)
+        with torch.cuda.device_of(self.images):
+            start = timer()  # waits for the device
+            self.run(phase)
+            return timer() - start
+
+    def saved_megabytes(self):
+        """What autograd keeps for the backward pass."""
+        self.model.train()
+        with count_saved(self.model) as found:
+            self.run('train')
+        return sum(found.values()) / 1e6
+
+    def peak_megabytes(self):
+        """What a training step takes, of a GPU."""
+        self.model.zero_grad(set_to_none=True)
+        device = self.images.device
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        self.run('train')
+        return (torch.cuda.max_memory_allocated(device) - before) / 1e6
+
+
+@contextmanager
+def count_saved(model):
+    """The bytes of each storage that autograd saves inside, by its address."""
+    own = {t.untyped_storage().data_ptr()
+           for t in (*model.parameters(), *model.buffers())}
+    saved = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        yield saved
+
+
+def interleave(clocks, rounds, warm_up):
+    """Seconds of each round after the warm-up, by name."""
+    times = {name: [] for name in clocks}
+    order = [*clocks]
+    for i in range(warm_up + rounds):
+        order.append(order.pop(0))
+        for name in order:
+            seconds = clocks[name]()
+            if i >= warm_up:
+                times[name].append(seconds)
+    return times
 
 
 def rows_of(phase, networks, args):
@@ -206,7 +209,7 @@ def rows_of(phase, networks, args):
             network.seconds(phase)
         return network.seconds(phase)
 
-    times = profiling.interleave(
+    times = interleave(
         {key: partial(seconds, network) for key, network in networks.items()},
         args.rounds, args.warm_up)
     for (name, mode), taken in times.items():
@@ -220,7 +223,7 @@ def rows_of(phase, networks, args):
         for field, plain in (('of_plain_eager', ('plain', 'eager')),
                              ('of_plain_same_mode', ('plain', mode))):
             if plain in times:
-                ratio = profiling.median_ratio(taken, times[plain])
+                ratio = median(a / b for a, b in zip(taken, times[plain]))
                 row[field] = f'{ratio:.4f}'
         if phase == 'train' and mode == 'eager':
             network = networks[name, mode]
@@ -238,9 +241,7 @@ def stem_of(args):
         device = f'{platform.machine()}-{torch.get_num_threads()}threads'
     version = torch.__version__.partition('+')[0]
     return '-'.join([
-        'step_cost' + (f'_host_{args.host}' if args.host else
-                       '_detector' if args.detector else
-                       '_cifar' if args.cifar else ''),
+        'step_cost' + (f'_host_{args.host}' if args.host else ''),
         device.replace(' ', '_'), f'torch{version}', args.precision,
         args.layout])
 
@@ -249,8 +250,9 @@ def main():
     args = parse_args()
     if args.least is not None:
         residual_tail.MIN_NUMEL[torch.device(args.device).type] = args.least
-    networks = {(name, mode): build(name, mode, args) for mode, names in (
-        ('eager', args.networks), ('compiled', args.compiled))
+    networks = {
+        (name, mode): TimedNetwork(name, mode, args) for mode, names in (
+            ('eager', args.networks), ('compiled', args.compiled))
         for name in names}
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f'{stem_of(args)}.csv'

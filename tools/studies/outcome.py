@@ -13,7 +13,6 @@ import numpy as np
 from records import StudyRecord, planned
 from study_file import StudyRun
 
-from stepnet_mm.recording.step_size_ablation import ABLATIONS, STEP_MOMENTS
 from stepnet_mm.stiffness import read_stiffness_record
 from stepnet_mm.utils.files import (
     DIVERGED,
@@ -43,9 +42,10 @@ def record_of(run: StudyRun) -> StudyRecord:
     values = evaluations(run)
     steps = {}
     if ablation := _read(run.ablation_file):
-        for name in ABLATIONS:
-            steps[name] = ablation['metrics'][name].get(run.study.metric)
-        for name in STEP_MOMENTS:
+        for name, metrics in ablation['metrics'].items():
+            steps[name] = metrics.get(run.study.metric)
+        for name in ('mean', 'over_samples', 'over_positions',
+                     'over_channels'):
             steps[name] = np.mean(np.array([
                 module[name] for module in ablation['steps'].values()], float))
     return replace(

@@ -30,15 +30,9 @@ from figures import title, write_figures
 from intervals import pooled_sd
 from records import read_records
 from study_file import check_names, read_study
-from tables import (
-    ABLATION,
-    MEASURES,
-    Report,
-    markdown,
-    test_column,
-)
+from tables import ABLATION, MEASURES, Report, markdown, test_column
 
-from stepnet_mm.utils.command_line import command_parser, printable
+from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Whose tables --pages fills.
@@ -305,7 +299,7 @@ def main():
         old = (pages(parser, args.check) if args.pages
                else write(args, sys.argv[1:]))
     except (OSError, ValueError) as error:
-        print(f'report.py: error: {printable(str(error))}', file=sys.stderr)
+        print(f'report.py: error: {error}', file=sys.stderr)
         sys.exit(2)
     for path in old:
         print(f'not up to date: {path}')

@@ -29,8 +29,8 @@ from study_file import StudyRun, check_names, read_study, runs_of
 
 import stepnet_mm  # registers the modules that are built
 from stepnet_mm.launch.entry import build_model
-from stepnet_mm.recording.step_size_ablation import step_sizes_of
-from stepnet_mm.utils.command_line import command_parser, printable
+from stepnet_mm.steps import StepSize
+from stepnet_mm.utils.command_line import command_parser
 
 TOOLS = Path(__file__).resolve().parents[1]
 #: Printed of a tool that failed.
@@ -131,7 +131,8 @@ def measurements(run: StudyRun) -> Iterator[tuple]:
                definition, '--out', run.stiffness_file(definition))
     steps, robustness = run.ablation_file, run.robustness_file
     if (measure['ablate_steps'] and not steps.exists()
-            and step_sizes_of(build_model(run.config(), start=False))):
+            and any(isinstance(module, StepSize) for module in build_model(
+                run.config(), start=False).modules())):
         yield ('analysis/ablate_steps.py', weights, '--work-dir',
                steps.parent, '--out', steps)
     if measure['robustness'] and not robustness.exists():
@@ -206,12 +207,12 @@ def main():
             if args.run:
                 carry_out(run, args)
             else:
-                print(f'{run.name}: {printable(outcome.progress(run))}')
+                print(f'{run.name}: {outcome.progress(run)}')
     except RunStopped:
         print(f'{args.run}: stopped, the next call goes on', file=sys.stderr)
         sys.exit(SAVED)
     except (OSError, ValueError, ToolFailed) as error:
-        print(f'{args.run or "study"}: failed: {printable(str(error))}',
+        print(f'{args.run or "study"}: failed: {error}',
               file=sys.stderr)
         sys.exit(1 if args.run else 2)
 

@@ -20,7 +20,6 @@ from scipy import stats
 from study_file import Study, StudyMethod
 
 from stepnet_mm.config_path import config_path
-from stepnet_mm.recording.step_size_ablation import ABLATIONS
 
 #: Fields of a record -> columns: of a measurement of stiffness,
 MEASURES = dict(tns='mean TNS', nsi='mean NSI')
@@ -284,8 +283,8 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
         'method': record.method, 'seed': record.seed,
         'last': percent(record.metric, record.last),
         STEP: mean_step(record, blocks['step']),
-        **{text: percent(record.metric if key in ABLATIONS else '',
-                         record.steps.get(key))
+        **{text: percent('' if 'over' in key or key == 'mean' else
+                         record.metric, record.steps.get(key))
            for key, text in ABLATION.items()},
         **{f'on {key}': value for key, value in record.robustness.items()},
         **{LOSS + key: record.robustness['clean'] - value

@@ -1,12 +1,8 @@
 import pytest
 import torch
+from step_ablation import StepSizeMoments, ablate_step_sizes
 from torch import nn
 
-from stepnet_mm.recording import (
-    StepSizeMoments,
-    ablate_step_sizes,
-    record_step_sizes,
-)
 from stepnet_mm.steps import SEAttention, StepAdaptor
 
 
@@ -51,9 +47,9 @@ def step_sizes(net, x):
 def test_moments_of_any_batches_are_those_of_all_samples(net, x, sizes):
     with torch.no_grad():
         expected, before = step_sizes(net, x), net(x)
-        with record_step_sizes(net) as moments:
-            found = torch.cat([net(batch) for batch in x.split(sizes)])
-    torch.testing.assert_close(found, before)
+        found, moments = ablate_step_sizes(net, lambda: torch.cat(
+            [net(batch) for batch in x.split(sizes)]))
+    torch.testing.assert_close(found['trained'], before)
     assert [*moments] == ['blocks.0', 'blocks.1']
     for found, delta in zip(moments.values(), expected):
         assert found.samples == 12 and found.over_positions == 0
@@ -77,7 +73,7 @@ def test_a_map_of_step_sizes_varies_between_and_within_samples():
 def test_an_ablation_fixes_the_means_that_it_saw(net, x):
     with torch.no_grad():
         first, second = (d.mean(0) for d in step_sizes(net, x))
-        found = ablate_step_sizes(net, lambda: dict(y=net(x)))
+        found, _ = ablate_step_sizes(net, lambda: net(x))
         trained = net(x)
 
     def grown(*values):
@@ -86,19 +82,16 @@ def test_an_ablation_fixes_the_means_that_it_saw(net, x):
             y = y * (1 + value.view(1, -1, 1, 1))
         return y
 
-    assert found.trained['y'].equal(trained)
-    torch.testing.assert_close(found.per_channel['y'], grown(first, second))
-    torch.testing.assert_close(found.per_block['y'],
+    assert found['trained'].equal(trained)
+    torch.testing.assert_close(found['per_channel'], grown(first, second))
+    torch.testing.assert_close(found['per_block'],
                                grown(first.mean(), second.mean()))
-    assert not found.per_channel['y'].equal(trained)
+    assert not found['per_channel'].equal(trained)
 
 
 def test_models_without_step_sizes(net):
-    with pytest.raises(ValueError, match='step-size modules in Linear.*none'):
-        with record_step_sizes(nn.Linear(2, 2)):
-            pass
-    with pytest.raises(ValueError, match='not compiled'):
-        with record_step_sizes(torch.compile(net)):
-            pass
-    with pytest.raises(ValueError, match='evaluate: expected it to run'):
-        ablate_step_sizes(net, lambda: dict(y=1))
+    for model, why in ((nn.Linear(2, 2), 'step-size modules in Linear.*none'),
+                       (torch.compile(net), 'not compiled'),
+                       (net, 'evaluate: expected it to run')):
+        with pytest.raises(ValueError, match=why):
+            ablate_step_sizes(model, dict)
