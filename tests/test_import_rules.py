@@ -21,8 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = 'stepnet_mm'
 LIBRARIES = ('mmdet', 'mmpretrain')
 #: Files at the top that every folder may import.
-COMMON = {'config_path', 'json_lines', 'lazy_exports',
-          'supported', 'version'}
+COMMON = {'config_path', 'json_lines', 'lazy_exports', 'supported', 'version'}
 FILES = sorted((ROOT / PACKAGE).rglob('*.py'))
 
 

@@ -116,5 +116,4 @@ def test_a_trick_goes_on_top_of_a_config_of_mmpretrain(tmp_path):
     text, = code_of((ROOT / 'configs/README.md').read_text())
     cfg = config(text, tmp_path)
     assert cfg.model.backbone.type == 'ResNet_CIFAR'
-    assert cfg.model.train_cfg == dict(
-        augments=[dict(type='Mixup', alpha=1.)])
+    assert cfg.model.train_cfg == dict(augments=[dict(type='Mixup', alpha=1.)])

@@ -12,8 +12,7 @@ NAMES = {'onedl-mmdetection': 'mmdet'}
 
 
 def test_the_changelog_has_this_version_or_is_on_its_way_to_it():
-    heads = re.findall(r'^## (\S+)', (ROOT / 'CHANGELOG.md').read_text(),
-                       re.M)
+    heads = re.findall(r'^## (\S+)', (ROOT / 'CHANGELOG.md').read_text(), re.M)
     assert heads[0] in ('Unreleased', stepnet_mm.__version__)
 
 

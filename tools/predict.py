@@ -53,8 +53,7 @@ def pictures(parser, path):
 def detector(cfg, args):
     """The network, and what draws a picture and returns its path and text."""
     from mmdet.apis import DetInferencer
-    run = DetInferencer(cfg, args.checkpoint, args.device,
-                        show_progress=False)
+    run = DetInferencer(cfg, args.checkpoint, args.device, show_progress=False)
 
     def predict(path):
         run.num_visualized_imgs = 0

@@ -46,8 +46,7 @@ def parse_args():
         help='the content of --out (default: pred)')
     parser.add_argument(
         '--show', action='store_true', help='show predictions in windows')
-    parser.add_argument(
-        '--show-dir', help='draw predictions into a folder')
+    parser.add_argument('--show-dir', help='draw predictions into a folder')
     parser.add_argument(
         '--interval', type=positive, default=1,
         help='show or draw every N-th image of a classifier')

@@ -279,8 +279,7 @@ class RelativeSelfAttention2d(nn.Module):
     def _pad(self, x: Tensor) -> Tensor:
         if any(self.padding):
             rows, columns = self.padding
-            x = F.pad(x, (columns, columns, rows, rows),
-                      self.padding_mode)
+            x = F.pad(x, (columns, columns, rows, rows), self.padding_mode)
         if self.max_size is not None and max(x.shape[2:]) > self.max_size:
             raise ValueError(
                 'RelativeSelfAttention2d: expected a map with sides of at '

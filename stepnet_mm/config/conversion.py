@@ -214,8 +214,7 @@ def _package(cls) -> str:
     return getattr(cls, '__module__', '').partition('.')[0]
 
 
-def _choose(name: str, found: list, only: Sequence[str]
-            ) -> list[Backbone]:
+def _choose(name: str, found: list, only: Sequence[str]) -> list[Backbone]:
     keys = [backbone.key for backbone in found]
     unknown = sorted(set(only) - set(keys))
     if unknown:

@@ -239,8 +239,7 @@ def _every_fifth(split: Split, name: str, part: str) -> Split:
     kinds = enumerate(sorted(split.counts.elements()))
     counts = Counter(kind for i, kind in kinds
                      if (i % 5 == 0) == (name == 'val'))
-    return Split('', split.images_in, sum(counts.values()), counts,
-                 part=part)
+    return Split('', split.images_in, sum(counts.values()), counts, part=part)
 
 
 def data_changes(cfg: Config, data: OwnData,

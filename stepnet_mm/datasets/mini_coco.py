@@ -47,8 +47,7 @@ def _write_split(root: Path, split: str, number: int, size: int, rng) -> None:
         name = f'{i + 1:012d}.jpg'
         cv2.imwrite(
             str(root / split / name), canvas, [cv2.IMWRITE_JPEG_QUALITY, 95])
-        images.append(
-            dict(id=i + 1, file_name=name, height=size, width=size))
+        images.append(dict(id=i + 1, file_name=name, height=size, width=size))
         for entry in objects:
             entry.update(id=len(annotations) + 1, image_id=i + 1)
             annotations.append(entry)

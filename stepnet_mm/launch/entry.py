@@ -43,8 +43,7 @@ def make_config_parser(description: str) -> argparse.ArgumentParser:
     """A parser of a config and the options that change it."""
     parser = command_parser(description)
     parser.add_argument('config', help='config file')
-    parser.add_argument(
-        '--work-dir', help='where logs and checkpoints go')
+    parser.add_argument('--work-dir', help='where logs and checkpoints go')
     parser.add_argument(
         '--data-root', help='in place of the data_root of each dataset')
     add_image_scale(parser)

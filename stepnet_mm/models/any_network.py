@@ -1,9 +1,5 @@
 """Steps in the residual blocks of any network, found by one pass.
 
-    add_steps         in place, in any torch model
-    step_backbone     Step + a registered class: the same, in a config
-    AnyStepBlock      a block of another library, with f ⊗ Δt in the place of f
-
 residual/block_search.py finds which modules are blocks, and which child gives
 f. Unlike :class:`.StepBlock`, which has a forward of its own, a block here
 runs its library's. Where a child of it gives f, the forward finds in the
@@ -30,7 +26,8 @@ from ..residual.block_search import CHECKPOINTED
 from ..residual.stages import refusals, residual_modules, stages_of
 from ..steps.base import StepSize, build_step
 from ..utils.compilation import in_backward, is_compiling, refuse_compiled
-from .backbone import StepOwner, check_indices, one_per_stage
+from .backbone import StepBackbone, StepOwner, check_indices, one_per_stage
+from .blocks import reduce_block
 from .pretrained_start import PretrainedStart
 
 LEAVE_OUT = 'leave the block out (step_blocks; of add_steps, blocks)'
@@ -153,8 +150,7 @@ class AnyStepBlock(PretrainedStart):
             args, kwargs = with_first((args, kwargs), scaled)
             return child(*args, **kwargs)
         output = child(*args, **kwargs)
-        return with_first(
-            output, self._scaled(state[0], first_tensor(output)))
+        return with_first(output, self._scaled(state[0], first_tensor(output)))
 
 
 class _InPlaceOf:
@@ -191,30 +187,16 @@ def _stepped_class(block: Any, child: str | None) -> Any:
     The child itself stays where it is, under its name.
     """
     names: dict[str, Any] = dict(
-        __module__=__name__, __doc__=block.__doc__, __reduce__=_reduce,
-        _origin=(block, child))
+        __module__=__name__, __doc__=block.__doc__, __reduce__=reduce_block,
+        _origin=(_stepped_class, block, child))
     if child is not None:
         names[child] = property(
             lambda self: self._in_place_of(self._modules[child]))
-    if issubclass(block, nn.Sequential):  # which runs all that it holds
-        names['__len__'] = lambda self: len(self._modules) - 1
-        names['__iter__'] = lambda self: (
-            child for key, child in self._modules.items() if key != 'step')
     if hasattr(block, 'rfp_forward'):  # DetectoRS calls both
         names['rfp_forward'] = lambda self, *args: self._stepped(
             functools.partial(block.rfp_forward, self), *args)
     meta: Any = type(block)
     return meta(f'Step{block.__name__}', (AnyStepBlock, block), names)
-
-
-def _reduce(self) -> tuple:
-    # The class is made at run time, so pickle cannot find it by name.
-    return _new_block, self._origin, self.__dict__
-
-
-def _new_block(block: Any, child: str | None):
-    cls = _stepped_class(block, child)
-    return cls.__new__(cls)
 
 
 def _build_step(block: Any, name: str, place: Place, cfg) -> StepSize:
@@ -344,26 +326,34 @@ def step_backbone(stock: Any, module: str = __name__) -> Any:
         self.check_frozen_steps()
         return stock.forward(self, *args, **kwargs)
 
+    return _subclass(AnyStepBackbone, stock, module, forward=forward)
+
+
+def _subclass(mixin: Any, stock: Any, module: str, **names) -> Any:
     doc = (f'{stock.__name__} with step sizes in its residual blocks.\n\n'
-           'Takes its arguments and those of :class:`AnyStepBackbone`.')
+           f'Takes its arguments and those of :class:`{mixin.__name__}`.')
     meta: Any = type(stock)
-    return meta(
-        f'Step{stock.__name__}', (AnyStepBackbone, stock),
-        dict(__module__=module, __doc__=doc, forward=forward))
+    return meta(f'Step{stock.__name__}', (mixin, stock),
+                dict(__module__=module, __doc__=doc, **names))
 
 
-def bind_backbones(registry, names: dict) -> None:
+def bind_backbones(registry, names: dict, plain: tuple,
+                   resnets: tuple) -> None:
     """Register Step + name for the backbones of a library that lack one.
 
     Args:
         registry (Registry): the library's MODELS.
         names (dict): the globals of the module that binds them, where pickle
             finds the classes.
+        plain (tuple[type]): the library's plain blocks.
+        resnets (tuple[str]): backbones of these, for :class:`StepBackbone`.
     """
     for name, stock in [*registry.module_dict.items()]:
-        own = f'Step{name}'
+        own, module = f'Step{name}', names['__name__']
         if own not in registry.module_dict and _is_backbone(stock):
-            names[own] = step_backbone(stock, names['__name__'])
+            names[own] = (
+                _subclass(StepBackbone, stock, module, plain_blocks=plain)
+                if name in resnets else step_backbone(stock, module))
             registry.register_module(module=names[own])
 
 
@@ -375,15 +365,11 @@ def _is_backbone(cls) -> bool:
 
 
 class StepReport(list):
-    """Names of the blocks that took a step; as text, where f was found.
+    """Names of the blocks that took a step; as text, where f was found."""
 
-    Attributes:
-        refused (dict): why other modules took none, by their names.
-    """
-
-    def __init__(self, names, rows: list[str], refused: dict):
+    def __init__(self, names, rows: list[str]):
         super().__init__(names)
-        self.rows, self.refused = rows, refused
+        self.rows = rows
 
     def __str__(self):
         return '\n'.join(self.rows)
@@ -431,7 +417,7 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
     for block in map(model.get_submodule, names):
         block.step.start_pretrained()  # type: ignore[union-attr, operator]
     return StepReport(names, [_describe(model, name, found.blocks[name])
-                              for name in names], found.refused)
+                              for name in names])
 
 
 def _put_steps(model, names, found: SearchResult, cfg) -> None:

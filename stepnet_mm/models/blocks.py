@@ -1,14 +1,5 @@
 """Residual blocks with a step size, for the ResNets of the mm libraries.
 
-    forward            chooses one of the two:
-      _advance           the paper's block, one module after the other:
-        residual           f(x_t), convolutions and norms
-        end                relu(x_t + f ⊗ Δt); Δt: StepSize, steps/base.py
-                         (preact.py: without the ReLU, and never fused)
-      _advance_fused     equal up to rounding, where can_fuse (fusion.py)
-        _convolve          z, from which the last norm makes f
-        run_tail           norm, step, sum and ReLU in few passes (fusion.py)
-
 The libraries' blocks share ``conv{i}``, ``norm{i}``, ``relu``,
 ``downsample`` and ``with_cp``. Their forward ends in an in-place
 ``out += identity`` inside a closure, which no step can enter: this mixin
@@ -185,15 +176,15 @@ def step_block_class(block: type[Any],
                 dict(
                     __module__=__name__,
                     __doc__=StepBlock.__doc__,
-                    __reduce__=_reduce,
-                    _origin=(block, plain)))
+                    __reduce__=reduce_block,
+                    _origin=(step_block_class, block, plain)))
 
 
-def _reduce(self) -> tuple:
-    # The class is made at run time, so pickle cannot find it by name.
-    return _new_step_block, self._origin, self.__dict__
+def reduce_block(self) -> tuple:
+    """For pickle, which finds no class by name that is made at run time."""
+    return _new_block, self._origin, self.__dict__
 
 
-def _new_step_block(block: Any, plain: tuple) -> StepBlock:
-    cls = step_block_class(block, plain)
+def _new_block(make, *args) -> Any:
+    cls = make(*args)
     return cls.__new__(cls)

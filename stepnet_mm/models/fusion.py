@@ -1,13 +1,5 @@
 """The fused tail of a step block: last BatchNorm, step size, sum and ReLU.
 
-    can_fuse             whether the block's modules allow it; x must be large
-                         (ops.residual_tail.MIN_NUMEL), unless compiled
-    run_tail             y from z, the last convolution's output, and x_t:
-      StepBlock.end        the modules one by one, where the maps do not fit or
-                         a kernel failed its test (ops/tail_kernels.py)
-      _run_in_place        no gradient, on a CPU: f is written over z
-      _run_by_moments      else: f is never built (ops/residual_tail.py)
-
 A step is called as in the plain block, with a :class:`PooledMap` in the place
 of each map. The results equal the modules' up to rounding.
 """
@@ -44,7 +36,8 @@ def can_fuse(block: 'StepBlock', x: Tensor) -> bool:
     replaced = [module for module in (norm, step, block.relu, drop_path)
                 if module is not None]
     return (getattr(step, 'pools_only', step is None)
-            and type(norm) is nn.BatchNorm2d
+            and type(norm) is nn.BatchNorm2d and norm.track_running_stats
+            and norm.running_mean is not None and norm.momentum is not None
             and type(block.relu) is nn.ReLU
             and isinstance(drop_path, (nn.Identity, type(None)))
             and not block.plugins_at_end and not any(GLOBAL_HOOKS)
@@ -54,26 +47,18 @@ def can_fuse(block: 'StepBlock', x: Tensor) -> bool:
 def run_tail(block: 'StepBlock', z: Tensor, identity: Tensor) -> Tensor:
     """relu(x_t + BN(z) ⊗ Δt) of a block that can be fused, (N, C, H, W)."""
     step = block.step
-    if step is None or not _fits(block.last_norm, z, identity):
+    if step is None or not ResidualTail.supports(z, identity):
         return block.end(identity, block.complete(z))
     if _writes_in_place(z):
         return _run_in_place(block, step, z, identity)
     return _run_by_moments(block.last_norm, step, z, identity)
 
 
-def _fits(norm: Any, z: Tensor, identity: Tensor) -> bool:
-    """Whether there are kernels for the maps, and a variance to take."""
-    alone = z.numel() == z.size(1)
-    return ResidualTail.supports(z, identity) and not (
-        alone and _running(norm) is None)
-
-
 def _run_in_place(block: 'StepBlock', step: StepSize, z: Tensor,
                   identity: Tensor) -> Tensor:
     z = normalize_in_place(block.last_norm, block.last_conv, z)
     _, step_size = step(BuiltMap(identity), BuiltMap(z))
-    return torch.addcmul(
-        identity, z, step_size.to(z.dtype), out=z).relu_()
+    return torch.addcmul(identity, z, step_size.to(z.dtype), out=z).relu_()
 
 
 def _writes_in_place(z: Tensor) -> bool:
@@ -87,23 +72,26 @@ def _writes_in_place(z: Tensor) -> bool:
 
 def normalize_in_place(norm: Any, conv: Any, z: Tensor) -> Tensor:
     """norm(z) of z = conv(x), over z where nobody holds it."""
-    running = _running(norm) if type(norm) is nn.BatchNorm2d else None
-    if (running is None or type(conv) is not nn.Conv2d
+    if (type(norm) is not nn.BatchNorm2d or norm.training
+            or norm.running_mean is None or type(conv) is not nn.Conv2d
             or not _writes_in_place(z) or _is_hooked(conv) or _is_hooked(norm)
             or not ResidualTail.supports(z, z)):
         return normalize(norm, z)
-    unused = running[0].new_empty(0)
+    mean, var = norm.running_mean, norm.running_var
+    unused = mean.new_empty(0)
     return torch.ops.aten.native_batch_norm.out(
-        z, norm.weight, norm.bias, *running, False, 0., norm.eps,
+        z, norm.weight, norm.bias, mean, var, False, 0., norm.eps,
         out=z, save_mean=unused, save_invstd=unused)[0]
 
 
 def _run_by_moments(norm: Any, step: StepSize, z: Tensor,
                     identity: Tensor) -> Tensor:
+    running = None if norm.training else (norm.running_mean, norm.running_var)
     tail = ResidualTail(
-        Norm(norm.weight, norm.bias, norm.eps, _running(norm)), z, identity,
+        Norm(norm.weight, norm.bias, norm.eps, running), z, identity,
         pool_identity=step.needs_identity)
-    _track(norm, tail)
+    if norm.training:
+        _track(norm, tail)
     _, step_size = step(
         BuiltMap(identity, tail.moments.identity_mean), AffineMap(tail))
     return tail.output(step_size)
@@ -121,31 +109,14 @@ def _is_hooked(module: nn.Module) -> bool:
     return False
 
 
-def _running(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor] | None:
-    """The running mean and variance, None to normalise by the batch's."""
-    mean, var = norm.running_mean, norm.running_var
-    if norm.training or mean is None or var is None:
-        return None
-    return mean, var
-
-
 @torch.no_grad()
-def _track(norm: nn.BatchNorm2d, tail: ResidualTail) -> None:
+def _track(norm: Any, tail: ResidualTail) -> None:
     """Update the running statistics as nn.BatchNorm2d does."""
-    running_mean, running_var = norm.running_mean, norm.running_var
-    if not norm.training or not norm.track_running_stats or (
-            running_mean is None or running_var is None):
-        return
+    norm.num_batches_tracked.add_(1)
     centre, square = tail.moments.centre, tail.moments.square
     count = tail.map.numel() // centre.numel()
-    momentum: float | Tensor = norm.momentum or 0.
-    if norm.num_batches_tracked is not None:
-        norm.num_batches_tracked.add_(1)
-        if norm.momentum is None:  # on the device: nothing waits for it
-            momentum = norm.num_batches_tracked.to(centre.dtype).reciprocal()
-    for running, new in ((running_mean, centre),
-                         (running_var, square * (count / (count - 1)))):
-        # In the wider dtype: a variance may be more than a half can hold.
-        wide = running.to(new.dtype).lerp_(new.view(-1), momentum)
-        if wide is not running:
-            running.copy_(wide)
+    for running, new in (
+            (norm.running_mean, centre),
+            (norm.running_var, square * (count / (count - 1)))):
+        wide = running.to(new.dtype)  # half precision may not hold the new
+        running.copy_(wide.lerp(new.view(-1), norm.momentum))

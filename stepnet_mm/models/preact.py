@@ -15,6 +15,7 @@ class PreActBlock(StepBlock):
     as f's first convolution does.
     """
     norm_cfg: dict  # the library's
+    last_norm = None  # f ends in its convolution: there is nothing to fuse
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -33,32 +34,15 @@ class PreActBlock(StepBlock):
         """x_{t+1} = x_t + f(x_t) ⊗ Δt."""
         z = self._pre_activate(1, x)
         identity = x if self.downsample is None else self.downsample(z)
-        return self.end(identity, self._convolve(z))
-
-    def residual(self, x: Tensor) -> Tensor:
-        """f(x_t), before any step size: (N, C, H, W) -> (N, C', H', W')."""
-        return self._convolve(self._pre_activate(1, x))
+        conv: Any = self.conv1
+        z = conv(z)
+        for i in range(2, self.num_convs + 1):
+            z = getattr(self, f'conv{i}')(self._pre_activate(i, z))
+        return self.end(identity, z)
 
     def activate(self, x: Tensor) -> Tensor:
         """The sum itself."""
         return x
 
-    def complete(self, z: Tensor) -> Tensor:
-        """f itself, the last convolution's output."""
-        return z
-
-    def _convolve(self, x: Tensor) -> Tensor:
-        """From relu(norm1(x_t)) to f."""
-        conv: Any = self.conv1
-        x = conv(x)
-        for i in range(2, self.num_convs + 1):
-            x = getattr(self, f'conv{i}')(self._pre_activate(i, x))
-        return x
-
     def _pre_activate(self, i: int, x: Tensor) -> Tensor:
         return self.relu(getattr(self, f'norm{i}')(x))
-
-    @property
-    def last_norm(self) -> None:
-        """None: f ends in its convolution, so there is nothing to fuse."""
-        return

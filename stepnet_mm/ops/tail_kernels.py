@@ -67,8 +67,7 @@ def usable_kernels(device: torch.device, dtype: torch.dtype,
     kernel fails. There are none without Triton or for float64 on a GPU, and
     none yet if that first call is captured in a CUDA graph.
     """
-    if device.type == 'cuda' and not (
-            HAS_TRITON and dtype != torch.float64):
+    if device.type == 'cuda' and not (HAS_TRITON and dtype != torch.float64):
         return None
     key = device, dtype, memory_format
     if key not in _checked:

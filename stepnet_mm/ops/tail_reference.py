@@ -114,8 +114,7 @@ class Gradients(NamedTuple):
 def input_gradients(masked: Tensor, z: Tensor, total: Tensor, moment: Tensor,
                     step: Tensor, m: Moments, grads: Gradients) -> tuple:
     """The maps dz and dx = g + d, and the norm's gradients as two rows."""
-    a, b, c, d, weight, bias = input_tables(
-        z, total, moment, step, m, grads)
+    a, b, c, d, weight, bias = input_tables(z, total, moment, step, m, grads)
     dz = masked * a + c
     dz = dz if b is None else dz + b * z
     dx = masked if d is None else masked + d

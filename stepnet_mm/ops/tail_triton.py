@@ -306,8 +306,7 @@ def _sum(first, inside, size, PARTS, MOST_PARTS: tl.constexpr):
 def _rows(i, channel, inside, N, C, BLOCK_N: tl.constexpr):
     """Samples, their channels' places in a table, and which of these exist."""
     n = i * BLOCK_N + tl.arange(0, BLOCK_N)
-    return (n, n[:, None] * C + channel[None],
-            (n < N)[:, None] & inside[None])
+    return (n, n[:, None] * C + channel[None], (n < N)[:, None] & inside[None])
 
 
 @triton.jit

@@ -85,8 +85,7 @@ def record_attention(model, images, query=None, pattern: str | None = None,
             'layers: expected layers of one backbone that is not compiled, '
             f'got {sorted(absent)}, which did not run; choose layers by a '
             'regular expression, layers=... or --layers')
-    return AttentionRecord(
-        [*found.values()], size, query, len(images), **more)
+    return AttentionRecord([*found.values()], size, query, len(images), **more)
 
 
 def _of_layer(name: str, layer, x, query: tuple,

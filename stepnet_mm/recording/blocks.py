@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import nn
 
-from ..residual import Place, SearchResult, search, search_run
+from ..residual import Place, SearchResult, search
 from ..residual.stages import is_placed, owner_of, residual_modules, stages_of
 from ..steps import StepSize
-from ..utils.hook_helpers import eval_mode, unwrap
+from ..utils.hook_helpers import unwrap
 from ..utils.random_state import get_random_state, set_random_state
 
 
@@ -56,7 +56,7 @@ class ResidualBlock:
 
 def find_residual_blocks(model: nn.Module,
                          pattern: str | None = None,
-                         run=None) -> list[ResidualBlock]:
+                         inputs=None) -> list[ResidualBlock]:
     """The residual blocks of a model, in the order of its modules.
 
     One forward pass on images, of a copy without numbers, shows which
@@ -73,9 +73,8 @@ def find_residual_blocks(model: nn.Module,
         pattern (str, optional): a regular expression that full names of
             blocks match, instead of the search; of nested matches the outer
             one counts.
-        run (callable, optional): runs a forward pass of the model, such as
-            ``lambda: model(images)``, in eval mode, for a model that takes
-            something else than images.
+        inputs (optional): as ``images`` of :func:`.add_steps`, for a network
+            that takes something else than images.
 
     Returns:
         list[ResidualBlock]: all blocks, each stage's first one included.
@@ -89,10 +88,11 @@ def find_residual_blocks(model: nn.Module,
     backbones = _backbones(modules)
     if pattern:
         names = _matching(modules, pattern)
-        seen = _look(model, {owner_of(name, backbones) for name in names}, run)
+        seen = _look(model, {owner_of(name, backbones) for name in names},
+                     inputs)
     else:
         prefix = _only(modules, backbones)
-        seen = _look(model, {prefix}, run)
+        seen = _look(model, {prefix}, inputs)
         try:
             names = residual_modules(model, seen, prefix)
         except ValueError as error:
@@ -155,20 +155,15 @@ def _only(modules: dict, backbones: list[str]) -> str:
     return backbones[0] if backbones else ''
 
 
-def _look(model: nn.Module, owners: set[str], run) -> SearchResult:
+def _look(model: nn.Module, owners: set[str], inputs) -> SearchResult:
     """What passes of some parts show; `refused['']`: why there was none."""
     seen, before = SearchResult(), get_random_state()
     try:
         for owner in owners:
-            part = model.get_submodule(owner)
-            found = SearchResult()
-            if run is not None:
-                with eval_mode(model):
-                    found = search_run(part, run)
             try:
-                found = found if found.blocks else search(part, partial=True)
+                found = search(model.get_submodule(owner), inputs, True)
             except ValueError as error:
-                found.refused.setdefault('', str(error))
+                found = SearchResult(refused={'': str(error)})
             _add(seen, found, f'{owner}.' if owner else '')
     finally:
         set_random_state(before)
@@ -177,8 +172,7 @@ def _look(model: nn.Module, owners: set[str], run) -> SearchResult:
 
 def _add(seen: SearchResult, found: SearchResult, prefix: str) -> None:
     for into, new in zip(vars(seen).values(), vars(found).values()):
-        into.update({
-            (prefix + key).rstrip('.'): v for key, v in new.items()})
+        into.update({(prefix + key).rstrip('.'): v for key, v in new.items()})
 
 
 def _parts(module: Any, place: Place | None) -> dict:

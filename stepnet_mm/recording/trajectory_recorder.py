@@ -16,7 +16,7 @@ from .blocks import InputOf, ResidualBlock, find_residual_blocks
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 TELL_APART = ('tell stages that share a container apart by '
-              'blocks=find_residual_blocks(model, run=...), or '
+              'blocks=find_residual_blocks(model, inputs=...), or '
               f'{CHOOSE_OTHERS}')
 
 
@@ -197,8 +197,7 @@ class _BlockHooks:
         hooks = [
             module.register_forward_pre_hook(self._start, with_kwargs=True)]
         if block.identity is not None:
-            hooks.append(block.identity.register_forward_hook(
-                self._identity))
+            hooks.append(block.identity.register_forward_hook(self._identity))
         if block.step is not None:
             hooks.append(block.step.delta.register_forward_hook(self._delta))
             hooks.append(
@@ -210,8 +209,7 @@ class _BlockHooks:
             hooks.append(
                 block.residual.module.register_forward_pre_hook(self._taken))
         elif block.residual is not None:
-            hooks.append(block.residual.register_forward_hook(
-                self._residual))
+            hooks.append(block.residual.register_forward_hook(self._residual))
         self.handles += [*hooks, module.register_forward_hook(self._end)]
         self.on = True
 

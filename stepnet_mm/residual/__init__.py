@@ -2,14 +2,6 @@
 
 May import: no other folder.
 """
-from .block_search import (
-    Place,
-    SearchResult,
-    first_tensor,
-    search,
-    search_run,
-    with_first,
-)
+from .block_search import Place, SearchResult, first_tensor, search, with_first
 
-__all__ = ['Place', 'SearchResult', 'first_tensor', 'search', 'search_run',
-           'with_first']
+__all__ = ['Place', 'SearchResult', 'first_tensor', 'search', 'with_first']

@@ -130,25 +130,6 @@ def search(model: nn.Module, inputs: Any = None,
         'it takes') from error
 
 
-@torch.inference_mode(False)
-def search_run(model: nn.Module, run: Callable) -> SearchResult:
-    """As :func:`search`, of a pass of the model itself, whose mode stays.
-
-    Args:
-        model (nn.Module): a model or a part of one.
-        run (callable): runs it in some way.
-    """
-    before = _strip(model)
-    try:
-        watch, error = _watched(model, lambda *_: run(), None)
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
-    if error is not None:
-        raise error
-    return _read(watch)
-
-
 def _runs(model, inputs) -> Iterator[Callable]:
     """Functions (model, device) that run a pass."""
     if callable(inputs) and not isinstance(inputs, Tensor):
@@ -219,19 +200,15 @@ def _is_function(value) -> bool:
     return isinstance(value, FunctionType)
 
 
-def _strip(model: nn.Module) -> list[tuple]:
-    """Leave out checkpointing and steps of placed blocks; what was there."""
-    before: list[tuple] = []
+def _strip(model: nn.Module) -> None:
+    """Leave out checkpointing, and steps of placed blocks."""
     modules: list[Any] = [*model.modules()]
     for module in modules:
         for key in CHECKPOINTED:
             if getattr(module, key, False) is True:
-                before.append((module, key, True))
                 setattr(module, key, False)
         if isinstance(getattr(module, 'place', None), Place):
-            before.append((module, 'step', module.step))
             module.step = None
-    return before
 
 
 def _elementwise(x: Tensor) -> Tensor:
@@ -439,7 +416,8 @@ class _Block:
         if not self.addends:
             raise _NoBlock('what it adds does not come from its input')
         top = terms[0][0] if len(terms) == 1 else None
-        child, takes = self._giver(top, self._children())
+        child, takes = self._giver(
+            top, [key for key, _ in self.module.named_children()])
         place = Place(child, takes, call.shape[1:],
                       _channel_axis(terms, call.shape))
         self.readable = self._readable(place, top, activated)
@@ -515,11 +493,6 @@ class _Block:
         if len(node.next_functions) == 1:
             yield node.next_functions[0][0], True
 
-    def _children(self) -> list[str]:
-        # A Sequential does not call its children by name.
-        return [] if isinstance(self.module, nn.Sequential) else [
-            key for key, _ in self.module.named_children()]
-
     def _inside(self) -> list[str]:
         return [key[len(self.prefix):] for key in self.calls
                 if key.startswith(self.prefix) and key != self.name]
@@ -546,7 +519,8 @@ def _is_identity(call: _Call) -> bool:
 def _walks_over_itself(module) -> bool:
     """Whether it would run a step as one more layer."""
     names = getattr(type(module).forward, '__code__', _elementwise.__code__)
-    return isinstance(module, (nn.ModuleList, nn.ModuleDict)) or not {
+    return isinstance(
+        module, (nn.Sequential, nn.ModuleList, nn.ModuleDict)) or not {
         'children', 'named_children', '_modules'}.isdisjoint(names.co_names)
 
 

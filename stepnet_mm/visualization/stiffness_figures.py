@@ -198,8 +198,7 @@ def _totals(label: str, record: StiffnessRecord) -> str:
 
 def _heat_map(axes, m1, m2, table: np.ndarray, norm):
     """Draw (len(m1), len(m2)) percents, each with its value."""
-    image = axes.imshow(
-        table.T, origin='lower', aspect='auto', norm=norm)
+    image = axes.imshow(table.T, origin='lower', aspect='auto', norm=norm)
     for place, value in np.ndenumerate(table):
         axes.text(*place, _percent(value), ha='center', va='center',
                   fontsize='small', color=PAPER if norm(value) > .55 else INK)

@@ -50,8 +50,7 @@ def test_distance_is_that_of_a_loop_over_all_pairs(size, step, kwargs,
                                   (m - j - layer.crop[1]) * pixel[1])
             want += maps[:, k, m] * distance / len(queries)
             uniform += distance / maps[0].numel() / len(queries)
-    torch.testing.assert_close(
-        mean_attention_distance(layer, x, pixel), want)
+    torch.testing.assert_close(mean_attention_distance(layer, x, pixel), want)
     assert uniform == pytest.approx(
         uniform_attention_distance(layer, x, pixel))
 

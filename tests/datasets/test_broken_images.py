@@ -57,8 +57,7 @@ def not_found(url):
 
 @pytest.mark.parametrize('path', ['http://images.invalid/a.jpg',
                                   '{folder}/missing.jpg'])
-def test_what_is_no_broken_image_stays_stocks_error(intact, monkeypatch,
-                                                    path):
+def test_what_is_no_broken_image_stays_stocks_error(intact, monkeypatch, path):
     monkeypatch.setattr('mmengine.fileio.backends.http_backend.urlopen',
                         not_found)
     path = path.format(folder=intact.parent)

@@ -6,8 +6,7 @@ from stepnet_mm.hooks import broken_image_hook as module
 
 
 def test_images_on_all_ranks(monkeypatch):
-    monkeypatch.setattr(
-        module, 'broken_images', lambda: Counter({'a.jpg': 1}))
+    monkeypatch.setattr(module, 'broken_images', lambda: Counter({'a.jpg': 1}))
     monkeypatch.setattr(module.dist, 'all_gather_object',
                         lambda counts: [counts, Counter({'b.jpg': 2})])
     said = []

@@ -70,8 +70,7 @@ def test_other_keys_are_warned_of_unless_allowed(run, state, words):
 @pytest.mark.parametrize('whole', [True, False])
 def test_a_backbone_that_gets_nothing_is_an_error(run, whole):
     part = run.net if whole else run.net.backbone
-    state = {f'other.{key}': value
-             for key, value in part.state_dict().items()}
+    state = {f'other.{key}': value for key, value in part.state_dict().items()}
     with pytest.raises(ValueError, match='backbone: .*allow_new'):
         load_state_dict(part, state)
     run.hook.__init__(allow_new=['.*'])

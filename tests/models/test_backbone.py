@@ -57,8 +57,7 @@ def test_wrong_arguments(models, kind, wrong, key):
     if kind != 'ResNet' and models.scope == 'mmdet':
         pytest.skip('mmpretrain alone has it')
     with pytest.raises(ValueError, match=f'backbone.{key}'):
-        models.build({
-            'type': f'Step{kind}', **depth.get(kind, {}), **wrong})
+        models.build({'type': f'Step{kind}', **depth.get(kind, {}), **wrong})
 
 
 @pytest.mark.core

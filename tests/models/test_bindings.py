@@ -56,7 +56,6 @@ def test_hrnet():
 
 
 @pytest.mark.parametrize('kind, wrong, key', [
-    ('StepResNet', dict(stage=(True, ) * 4), 'plugins: .*cfg, position'),
     ('ResNet', dict(cfg=dict(type='StepAdaptor')), 'backbone.step, as in')])
 def test_wrong_plugins(kind, wrong, key):
     plugin = dict(cfg=dict(type='ToyStep'), position='after_conv3')

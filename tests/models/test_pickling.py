@@ -32,12 +32,3 @@ def test_another_process(models, cfg, tmp_path, capsys, monkeypatch):
     path.write_bytes(pickle.dumps((net, torch.randn(1, 3, 32, 32))))
     print_sum(path)
     assert capsys.readouterr().out == printed_by(tmp_path, print_sum, path)
-
-
-@pytest.mark.parametrize('place', [
-    f'models.mmpretrain_binding {name}' for name in (
-        'StepResNetCIFAR', 'StepVisionTransformer', 'SelfAttentionNet')])
-def test_where_earlier_pickles_and_configs_have_a_class(place):
-    module, _, name = place.partition(' ')
-    found = pickle.loads(f'cstepnet_mm.{module}\n{name}\n.'.encode())
-    assert found.__name__ == name

@@ -34,8 +34,7 @@ def test_a_step_gates_the_attention():
     torch.nn.init.normal_(layer.step.ie.weight)  # else Δt sees no state
     f = layer.attn(layer.ln1(x))
     after = x + f * layer.step.step_size(x, f)
-    torch.testing.assert_close(
-        layer(x), after + layer.ffn(layer.ln2(after)))
+    torch.testing.assert_close(layer(x), after + layer.ffn(layer.ln2(after)))
 
 
 def test_wrong_indices():

@@ -4,8 +4,7 @@ from equality import assert_stock
 from mmpretrain.registry import MODELS
 from torch import nn
 
-ARCH = dict(
-    embed_dims=32, num_layers=3, num_heads=4, feedforward_channels=48)
+ARCH = dict(embed_dims=32, num_layers=3, num_heads=4, feedforward_channels=48)
 COMMON = dict(
     arch=ARCH, img_size=64, patch_size=16, with_cls_token=False,
     out_type='avg_featmap')
@@ -76,8 +75,7 @@ def test_a_step_for_each_layer():
 
 
 def test_dropout_layer_scale_and_stochastic_depth_stay():
-    net = build(
-        drop_rate=.5, layer_scale_init_value=.1, drop_path_rate=.3)
+    net = build(drop_rate=.5, layer_scale_init_value=.1, drop_path_rate=.3)
     linear, drop, scale = net.layers[0].attn
     assert drop.p == .5 and (scale.weight == .1).all()
     assert net.layers[2].drop_path.drop_prob == pytest.approx(.3)
@@ -85,8 +83,7 @@ def test_dropout_layer_scale_and_stochastic_depth_stay():
 
 @pytest.mark.core
 def test_frozen_layers():
-    net = build(
-        frozen_stages=1, step=dict(type='StepAdaptor', init_step=1))
+    net = build(frozen_stages=1, step=dict(type='StepAdaptor', init_step=1))
     assert not any(p.requires_grad for p in net.layers[0].parameters())
     assert all(p.requires_grad for p in net.layers[1].step.parameters())
     for _ in range(2):

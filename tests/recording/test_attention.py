@@ -59,8 +59,7 @@ def test_the_middle_of_a_large_image_is_the_query():
 
 
 def test_a_query_that_a_layer_has_no_output_for():
-    net = nn.Sequential(nn.AvgPool2d(2),
-                        conv_to_attention(nn.Conv2d(3, 3, 3)))
+    net = nn.Sequential(nn.AvgPool2d(2), conv_to_attention(nn.Conv2d(3, 3, 3)))
     images = torch.randn(1, 3, 12, 12)
     assert record(net, images, query=(2, 9)).layers[0].query == (1, 4)
     for query in ((6, 0), (0, -1)):

@@ -83,10 +83,10 @@ def places(model, *args, **kwargs):
 
 
 def test_a_model_that_takes_no_images():
-    """Its blocks are a guess, until a pass is given."""
+    """Its blocks are a guess, until its inputs are given."""
     model = Running(lambda blocks, batch: nn.Sequential(*blocks)(batch['x']))
-    guessed, seen = (find_residual_blocks(model, run=run) for run in (
-        None, lambda: model(dict(x=torch.randn(1, 3, 4, 4)))))
+    guessed, seen = (find_residual_blocks(model, inputs=inputs) for inputs in (
+        None, lambda copied: copied(dict(x=torch.randn(1, 3, 4, 4)))))
     for found, definition in ((guessed, 'output'), (seen, 'residual')):
         assert [(b.name, b.position) for b in found] == [
             ('blocks.0', 0), ('blocks.1', 1), ('blocks.2', 2)]
@@ -159,8 +159,7 @@ def test_the_search_changes_nothing(change):
     grads = [p.requires_grad for p in model.parameters()]
     state = get_random_state()
     names = [b.name for b in find_residual_blocks(model)]
-    assert [name[-3:] for name in names] == [
-        '0.0', '0.1', '0.2', '2.0', '2.1']
+    assert [name[-3:] for name in names] == ['0.0', '0.1', '0.2', '2.0', '2.1']
     assert_same(get_random_state(), state)
     assert_same(dict(model.state_dict()), dict(before))
     assert [m.training for m in model.modules()] == modes
@@ -174,12 +173,12 @@ def test_stages_that_share_a_container_are_told_apart_by_shape():
         Mixer(*sizes) for sizes in (
             (3, 4), (4, 4), (4, 4), (4, 5), (5, 5), (5, 5))])
     assert measure(model).blocks == ['1', '2', '4', '5']
-    for run in (None, lambda: model(torch.randn(1, 3, 4, 4))):
+    for inputs in (None, torch.randn(1, 3, 4, 4)):
         both = [(1, 1), (1, 2), (2, 1), (2, 2)]
-        assert places(model, run=run) == both
-        assert places(model, r'\d', run=run) == [
+        assert places(model, inputs=inputs) == both
+        assert places(model, r'\d', inputs=inputs) == [
             (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
-        assert places(model, '[45]', run=run) == [(1, 1), (1, 2)]
+        assert places(model, '[45]', inputs=inputs) == [(1, 1), (1, 2)]
 
 
 def test_splitting_by_shape_keeps_stages_and_modes():
@@ -188,8 +187,7 @@ def test_splitting_by_shape_keeps_stages_and_modes():
     model.train()
     model.layer1.eval()  # as frozen stages are
     modes = [m.training for m in model.modules()]
-    split = find_residual_blocks(
-        model, run=lambda: model(torch.randn(1, 3, 32, 32)))
+    split = find_residual_blocks(model, inputs=torch.randn(1, 3, 32, 32))
     assert split == find_residual_blocks(model)
     assert [m.training for m in model.modules()] == modes
 

@@ -165,8 +165,7 @@ def amp(monkeypatch):
 
 @pytest.mark.since_torch('2.3', 'a loss scale on a CPU')
 @pytest.mark.parametrize('mixed', [False, True])
-def test_under_accumulation_the_whole_update_is_left_out(
-        tmp_path, amp, mixed):
+def test_under_accumulation_the_whole_update_is_left_out(tmp_path, amp, mixed):
     """Whether its first batch or its last one has the loss of inf."""
     runner = runner_with(
         tmp_path, 4, 13, 20, 21, poison=dict(value=float('inf')), max_skips=2,

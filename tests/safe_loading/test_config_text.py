@@ -73,8 +73,7 @@ def test_a_text_that_is_refused_is_dropped_everywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.warns(UserWarning, match=r'a\.pth.*meta\.cfg'):
         found = loaded(tmp_path, REFUSED['a_call'])
-    assert found == dict(meta=dict(epoch=3),
-                         message_hub=dict(runtime_info={}))
+    assert found == dict(meta=dict(epoch=3), message_hub=dict(runtime_info={}))
     assert not (tmp_path / 'it_ran').exists()
 
 

@@ -66,8 +66,7 @@ class TinyStudy:
 
 
 @pytest.mark.long
-def test_preempted_requeued_and_its_engine_killed(
-        lab, tmp_path, studies_venv):
+def test_preempted_requeued_and_its_engine_killed(lab, tmp_path, studies_venv):
     """It ends as one that nothing stopped."""
     whole = TinyStudy(tmp_path / 'whole', studies_venv)
     undisturbed = whole.start()

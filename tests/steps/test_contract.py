@@ -17,8 +17,7 @@ every = pytest.mark.parametrize('name', ALL)
 def test_any_spatial_size_one_image_and_a_constant_map(name):
     step = randomised(name).train()
     for shape in ((2, 1, 5), (1, 1, 1), (1, 4, 4), (2, 9, 16), None):
-        x, f = states(*shape) if shape else torch.zeros(
-            2, 2, CHANNELS, 3, 3)
+        x, f = states(*shape) if shape else torch.zeros(2, 2, CHANNELS, 3, 3)
         f.requires_grad_()
         out = call(step, x, f)
         assert out.shape == f.shape

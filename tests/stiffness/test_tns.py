@@ -29,8 +29,7 @@ TABLES = stiffness_survival, stiffness_proportion
 def measured(draw):
     """NSI (N, L) and stage (L,); whole numbers, so that ties are common."""
     stage = draw(st.lists(st.integers(1, 4), min_size=1, max_size=7))
-    row = st.lists(st.integers(0, 6), min_size=len(stage),
-                   max_size=len(stage))
+    row = st.lists(st.integers(0, 6), min_size=len(stage), max_size=len(stage))
     nsi = draw(st.lists(row, min_size=1, max_size=4))
     return torch.tensor(nsi, dtype=torch.float64), torch.tensor(stage)
 

@@ -96,8 +96,7 @@ def test_a_method_that_does_not_pool_is_compared_by_welch():
     assert rows['stepnet']['minus its own baseline'].startswith(
         '`se`: +9.00 [')
     assert rows['plain']['minus `plain`'] == ''
-    assert welch(pd.Series([1.]), pd.Series([3., 4.])) == (
-        '−2.50 (one run)')
+    assert welch(pd.Series([1.]), pd.Series([3., 4.])) == ('−2.50 (one run)')
 
 
 def test_what_each_network_gains():
@@ -243,8 +242,7 @@ def test_accuracy_by_method_epoch_and_mean_step():
         a_b=.375, eca=.4, plain=1.)
     report = report_of(report.records, a_b={}, eca={}, plain={})
     axes, = steps_figure(report).axes
-    assert [line.get_label() for line in axes.lines] == [
-        'a b', 'ECA', 'plain']
+    assert [line.get_label() for line in axes.lines] == ['a b', 'ECA', 'plain']
 
 
 def test_no_two_methods_look_alike():

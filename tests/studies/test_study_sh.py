@@ -131,8 +131,7 @@ def test_nothing_is_left(study, tmp_path):
         'my study.py', 'records=r.jsonl', code=0).said()
 
 
-def test_a_signal_is_for_the_trainings_too_and_a_second_kills(
-        study, tmp_path):
+def test_a_signal_is_for_the_trainings_too_and_a_second_kills(study, tmp_path):
     (tmp_path / 'left').write_text('wait_seed0: begun\na_seed0: begun\n')
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         process = study('my study.py')

@@ -21,8 +21,7 @@ def tool(monkeypatch, request, forget_runs):
     root = request.config.rootpath
 
     def run(name, *arguments):
-        monkeypatch.setattr(
-            sys, 'argv', [f'{name}.py', *map(str, arguments)])
+        monkeypatch.setattr(sys, 'argv', [f'{name}.py', *map(str, arguments)])
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         forget_runs()
         try:

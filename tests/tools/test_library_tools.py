@@ -98,8 +98,7 @@ def test_mmpretrain(trained, classifier):
 @pytest.mark.parametrize('library, kind', [
     ('mmdet', 'DetVisualizationHook'), ('mmpretrain', 'VisualizationHook'),
     ('mmseg', 'SegVisualizationHook')])
-def test_show_dir_is_given_to_each_librarys_hook(
-        tmp_path, library, kind):
+def test_show_dir_is_given_to_each_librarys_hook(tmp_path, library, kind):
     pytest.importorskip(library)
     cfg = Config(dict(
         default_scope=library, visualizer=dict(type='Visualizer'),

@@ -60,8 +60,7 @@ def test_a_training_by_hook(printed, tmp_path):
     ) + '\n' for row in (dict(step=50, nonfinite=8), dict(
         step=100, tns=2., tns_median=1., tns_q95=4., nsi_stage1_mean=.5,
         nsi_stage1_max=.9, nonfinite=0))))
-    table = printed(TOOL, 'training', tmp_path, '--hook',
-                    'probe').splitlines()
+    table = printed(TOOL, 'training', tmp_path, '--hook', 'probe').splitlines()
     assert [line.split() for line in table[:3]] == [
         ['step', 'tns', 'tns_median', 'tns_q95', 'nsi_stage1_mean'],
         ['50', *['nan'] * 4], ['100', '2', '1', '4', '0.5']]

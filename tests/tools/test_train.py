@@ -129,7 +129,6 @@ def test_options_keep_their_spaces(text, value):
     ('a=[dict(type=X,a=1)]', 'KEY.0.NAME=VALUE')])
 def test_options_that_are_none(text, todo, capsys):
     with pytest.raises(SystemExit):
-        make_parser('').parse_args(
-            ['config.py', '--cfg-options', 'b=1', text])
+        make_parser('').parse_args(['config.py', '--cfg-options', 'b=1', text])
     error = capsys.readouterr().err.splitlines()[-1]
     assert '--cfg-options: expected' in error and todo in error

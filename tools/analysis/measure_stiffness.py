@@ -61,13 +61,9 @@ def measure(cfg, args, path):
             it.
     """
     model = entry.build_model(cfg, args.checkpoint, args.device)
-    names = [b.name for b in find_residual_blocks(model, args.blocks)]
     loader = entry.build_loader(cfg, args.split, args.batch_size)
     indices = probe.spread_indices(len(loader.dataset), args.num_samples)
-    batch = next(iter(probe.subset_loader(loader, indices[:1])))
-    # Stages that share a container are told apart by shape.
-    blocks = find_residual_blocks(model, args.blocks, run=lambda: (
-        probe.run_features(model, batch, names)))
+    blocks = find_residual_blocks(model, args.blocks)
     print(list_blocks(blocks))
     recorder = TrajectoryRecorder(model, blocks, args.definition)
     header = header_of(cfg, args, recorder, loader, len(indices))

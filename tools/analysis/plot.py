@@ -160,8 +160,7 @@ def figures_of(name, records):
 def draw_training(args):
     """A table and the curve of what a TNSHook logged in a work dir."""
     out = args.out or args.work_dir / 'tns.png'
-    command_line.check_output(
-        '--out', out, args.work_dir.glob('*/vis_data/*'))
+    command_line.check_output('--out', out, args.work_dir.glob('*/vis_data/*'))
     curves = read_stiffness_curves(args.work_dir)
     if args.hook not in curves:
         raise ValueError(

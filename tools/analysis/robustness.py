@@ -61,8 +61,7 @@ def top1_of(model, loader, device):
         labels = torch.cat([sample.gt_label for sample in
                             batch['data_samples']]).to(device)
         number += len(labels)
-        for name, images in variants(model, pixels, labels,
-                                     generator).items():
+        for name, images in variants(model, pixels, labels, generator).items():
             found = logits_of(model, images.clamp(0, WHITE)).argmax(1)
             right[name] = right.get(name, 0) + (found == labels).sum().item()
     return {name: 100 * count / number for name, count in right.items()}

@@ -39,8 +39,7 @@ def equal_to_within(sample: pd.Series, base: pd.Series, sd: float,
     ``sd`` is a standard deviation with ``free`` degrees of freedom.
     """
     error = sd * np.sqrt(1 / len(sample) + 1 / len(base))
-    return (abs(sample.mean() - base.mean())
-            + stats.t.ppf(.95, free) * error)
+    return (abs(sample.mean() - base.mean()) + stats.t.ppf(.95, free) * error)
 
 
 def dunnett(samples: Mapping[str, pd.Series],

@@ -212,8 +212,7 @@ def main():
         print(f'{args.run}: stopped, the next call goes on', file=sys.stderr)
         sys.exit(SAVED)
     except (OSError, ValueError, ToolFailed) as error:
-        print(f'{args.run or "study"}: failed: {error}',
-              file=sys.stderr)
+        print(f'{args.run or "study"}: failed: {error}', file=sys.stderr)
         sys.exit(1 if args.run else 2)
 
 

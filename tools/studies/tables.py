@@ -247,8 +247,7 @@ class Report:
 
     def by_step(self) -> str:
         """The last epoch by the mean Δt of methods, which are named."""
-        means = by_method(
-            self.frame[self.frame.pooled])[STEP].mean().dropna()
+        means = by_method(self.frame[self.frame.pooled])[STEP].mean().dropna()
         rows = {}
         for _, group in means.groupby(pd.cut(means, STEPS), observed=True):
             last = [self.last(name) for name in group.index]
