@@ -34,9 +34,6 @@ def parse_args():
         '--step-options', nargs='+', default={}, action=OptionsAction,
         help='arguments of --step, key=value')
     parser.add_argument(
-        '--only', nargs='+', default=[], metavar='KEY',
-        help='which of several backbones, such as model.detector.backbone')
-    parser.add_argument(
         '--data', metavar='FOLDER', help='your own data: sets datasets, '
         'evaluators, classes, and a TNSHook')
     parser.add_argument(
@@ -58,8 +55,8 @@ def main():
     step = args.step and dict(type=args.step, **args.step_options)
     try:
         data = find_data(args.data) if args.data else None
-        text = to_stepnet(args.config, args.out, step, args.only, data,
-                          args.plain, args.image_scale)
+        text = to_stepnet(args.config, args.out, step, data, args.plain,
+                          args.image_scale)
         if args.out:
             path = Path(args.out)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,4 +11,3 @@ options = {
              T_max=14, convert_to_iter_based=True),
     ],
 }
-measure = dict(robustness=True)

@@ -123,8 +123,8 @@ class Backbone:
 
 
 def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
-               only: Sequence[str] = (), data: OwnData | None = None,
-               plain: bool = False, scale: Sequence[int] | None = None) -> str:
+               data: OwnData | None = None, plain: bool = False,
+               scale: Sequence[int] | None = None) -> str:
     """The text of the config that is the StepNet of another one.
 
     It inherits that config and changes the types of its backbones; norms,
@@ -136,8 +136,6 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
         out (str, optional): where the text will be. Defaults to the folder
             of the config.
         step (dict, optional): the backbones' ``step``. Defaults to theirs.
-        only (sequence[str]): keys of the backbones to convert, such as
-            ``'model.detector.backbone'``. Defaults to all.
         data (OwnData, optional): a user's data, to which the config's
             datasets, evaluators and heads are set.
         plain (bool): whether the backbones stay, for ``data`` alone.
@@ -158,8 +156,7 @@ def to_stepnet(name: str, out: str | None = None, step: dict | None = None,
     found = list(_backbones(cfg.get('model'), ('model', ), cfg.get(
         'default_scope') or _home(path, INSTALLED, PYTHONIC)[0]))
     if not plain:
-        found = _choose(name, found, only)
-        stays = {b.key: _why_it_stays(b, step, only) for b in found}
+        stays = {b.key: _why_it_stays(b, step) for b in found}
         changes = {b.path: b.changes(step) for b in found if not stays[b.key]}
         done = data and found and all(b.is_step for b in found)
         if not changes and not done:
@@ -214,24 +211,13 @@ def _package(cls) -> str:
     return getattr(cls, '__module__', '').partition('.')[0]
 
 
-def _choose(name: str, found: list, only: Sequence[str]) -> list[Backbone]:
-    keys = [backbone.key for backbone in found]
-    unknown = sorted(set(only) - set(keys))
-    if unknown:
-        raise ValueError(
-            f'--only: expected some of {keys}, got {", ".join(unknown)}, '
-            f'which {name} does not have')
-    return [b for b in found if not only or b.key in only]
-
-
-def _why_it_stays(backbone: Backbone, step: dict | None,
-                  only: Sequence[str]) -> str:
+def _why_it_stays(backbone: Backbone, step: dict | None) -> str:
     """Why a backbone is not converted; '' if it is."""
     if not backbone.counterpart:
         return backbone.reason
-    if 'teacher' in backbone.key and not (only or _starts_at_one(step)):
+    if 'teacher' in backbone.key and not _starts_at_one(step):
         return ('a teacher, which steps that do not start at 1 would make an '
-                f'untrained network (--only {backbone.key} if you mean it)')
+                'untrained network (by hand, if you mean it)')
     return backbone.refusal(step)
 
 

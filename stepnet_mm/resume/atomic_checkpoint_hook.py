@@ -77,15 +77,8 @@ class AtomicCheckpointHook(CheckpointHook):
                              or runner.cfg.get('auto_resume', False))
         if not self.resumes_last:
             return
-        chosen: list = [None]
-        if is_main_process():
-            try:
-                chosen = [self._choose(runner)]
-            except Exception as error:  # has to reach all ranks
-                chosen = [error]
+        chosen = [self._choose(runner) if is_main_process() else None]
         dist.broadcast_object_list(chosen)
-        if isinstance(chosen[0], Exception):
-            raise chosen[0]
         if chosen[0] is None:  # the first start, with the weights of load_from
             runner._resume = False
         else:

@@ -29,8 +29,7 @@ class SEAttention(StepSize):
             Defaults to 1/2, as published.
 
     Raises:
-        ValueError: if r is not a positive divisor of C, or ``init_gate`` not
-            in (0, 1).
+        ValueError: if r is not a positive divisor of C.
 
     Examples:
         >>> step = build_step(dict(type='SEAttention', reduction=8), 64)
@@ -67,8 +66,7 @@ class ECAAttention(StepSize):
         init_gate (float, optional): as of :class:`SEAttention`.
 
     Raises:
-        ValueError: if k is not odd and positive, or ``init_gate`` not in
-            (0, 1).
+        ValueError: if k is not odd and positive.
 
     Examples:
         >>> step = build_step(dict(type='ECAAttention', kernel_size=5), 64)
@@ -202,15 +200,11 @@ class ChannelConv(nn.Conv1d):
 class Gate(nn.Module):
     """σ(logits + c) with the constant c for which σ(c) = ``init_gate``.
 
-    c = 0 for None. ValueError if ``init_gate`` is not between 0 and 1.
+    c = 0 for None.
     """
 
     def __init__(self, init_gate: float | None):
         super().__init__()
-        if init_gate is not None and not 0 < init_gate < 1:
-            raise ValueError(
-                'init_gate: expected a number between 0 and 1, got '
-                f'{init_gate!r}; leave it out for the published start')
         self.shift = 0. if init_gate is None else math.log(
             init_gate / (1 - init_gate))
 

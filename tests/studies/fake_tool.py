@@ -73,9 +73,6 @@ elif tool == 'ablate_steps':
         metrics=dict(trained={'accuracy/top1': 52.}, per_channel={
             'accuracy/top1': 51.}, per_block={'accuracy/top1': None}),
         steps=dict(a=dict(moments, mean=.2), b=dict(moments, mean=.4))))
-elif tool == 'robustness':
-    assert sys.argv[2].endswith('epoch_2.pth')
-    write(dict(top1=dict(clean=52., fgsm_1=31.25)))
 else:
     assert sys.argv[2].endswith('best_accuracy_top1_epoch_10.pth')
     write({'accuracy/top1': 49.1234567, 'accuracy/other': float('nan'),

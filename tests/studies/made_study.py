@@ -15,7 +15,7 @@ val_dataloader = dict(dataset=dict(type='A', data_root='data'))
 behaviour = 'finish()'
 '''
 TOOLS = ('train', 'test', 'analysis/measure_stiffness',
-         'analysis/ablate_steps', 'analysis/robustness')
+         'analysis/ablate_steps')
 DEFINITIONS = dict(residual=1., output=.4, update=.5)
 
 

@@ -245,7 +245,7 @@ def test_further_measurements_are_made_once(engine, tmp_path):
     no_step = dict(type='BaseDataPreprocessor')
     for _ in range(2):
         done = engine(
-            text='measure = dict(ablate_steps=True, robustness=True)',
+            text='measure = dict(ablate_steps=True)',
             all=dict(behaviour='finish(9, 10)', model=step,
                      test_dataloader=own),
             validated=dict(behaviour='finish(10)', model=no_step,
@@ -257,12 +257,11 @@ def test_further_measurements_are_made_once(engine, tmp_path):
             over_samples=.02, over_positions=0., over_channels=.1)
         assert whole.test == {
             'epoch': 10, 'accuracy/top1': 49.1235, 'accuracy/other': None}
-        assert whole.robustness == dict(clean=52., fgsm_1=31.25)
         assert [(r.steps, r.test) for r in others] == [({}, {})] * 2
         found = whole.stiffness['residual']  # no sample is finite
         assert [found[key] for key in (
             'tns', 'tns_median', 'nsi', 'samples', 'lost')] == [
                 None, None, None, 2, 2]
         os.unlink('results/made.jsonl')  # they are not made again for that
-    for tool in 'ablate_steps', 'robustness', 'test':
+    for tool in 'ablate_steps', 'test':
         assert starts_of(done.runs[0], tool) == 1

@@ -26,8 +26,7 @@ methods['own'].update(seeds=[7], pooled=False, baseline='other')
     assert own.options == {'train_cfg.max_epochs': 3, 'a': 2}
     assert (own.pooled, other.pooled) == (False, True)
     assert runs[0].study.measure == dict(
-        num_samples=2000, definitions=['residual'], ablate_steps=False,
-        robustness=False)
+        num_samples=2000, definitions=['residual'], ablate_steps=False)
     cfg = runs[0].config()
     assert (cfg.train_cfg.max_epochs, cfg.randomness.seed) == (3, 7)
     # mmengine's default would log each evaluation as one of epoch 0.

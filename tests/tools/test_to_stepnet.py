@@ -72,8 +72,6 @@ model = dict(backbone=dict(type='ResNet', depth=18),
     text = to_stepnet(str(path), step=step)
     assert text.count('Step') > 1 and 'teacher=' not in text
     assert f'# {teacher} stays: a teacher, which' in text
-    text = to_stepnet(str(path), step=step, only=[teacher])
-    assert 'teacher=dict(backbone' in text
 
 
 @pytest.mark.parametrize('library, mode', [
@@ -159,7 +157,6 @@ def test_the_tool(printed, write, tmp_path):
 @pytest.mark.parametrize('arguments, text', [
     (['--step', 'SEAttention', '--step-options', 'ratio=8'], "'ratio'"),
     (['--step-options', 'reduction=8'], 'expected a --step beside it'),
-    (['--only', 'model.neck'], '--only'),
     (['--out', '{base}'], '--out: expected a new file')])
 def test_the_tool_ends_in_one_line(tool, write, capsys, arguments, text):
     base = write('base.py', PLAIN)

@@ -56,7 +56,6 @@ def record_of(run: StudyRun) -> StudyRecord:
         stiffness={name: _stiffness(run.stiffness_file(name))
                    for name in run.study.measure['definitions']},
         steps=_rounded(steps),
-        robustness=_rounded(_read(run.robustness_file).get('top1', {})),
         test=test_of(run))
 
 

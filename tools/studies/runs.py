@@ -129,14 +129,12 @@ def measurements(run: StudyRun) -> Iterator[tuple]:
         yield ('analysis/measure_stiffness.py', weights, '--name', run.name,
                '--num-samples', measure['num_samples'], '--definition',
                definition, '--out', run.stiffness_file(definition))
-    steps, robustness = run.ablation_file, run.robustness_file
+    steps = run.ablation_file
     if (measure['ablate_steps'] and not steps.exists()
             and any(isinstance(module, StepSize) for module in build_model(
                 run.config(), start=False).modules())):
         yield ('analysis/ablate_steps.py', weights, '--work-dir',
                steps.parent, '--out', steps)
-    if measure['robustness'] and not robustness.exists():
-        yield 'analysis/robustness.py', weights, '--out', robustness
     best = outcome.best_checkpoint(run)
     if best and outcome.has_test_data(run) and not outcome.test_of(run):
         yield 'test.py', best, '--work-dir', run.folder / 'test'

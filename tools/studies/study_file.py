@@ -21,8 +21,7 @@ from stepnet_mm.utils.files import atomic_write
 
 #: Measurements after training, if the study file sets none.
 MEASURE: dict[str, Any] = dict(
-    num_samples=2000, definitions=['residual'], ablate_steps=False,
-    robustness=False)
+    num_samples=2000, definitions=['residual'], ablate_steps=False)
 #: Names of methods, which name files.
 NAME = re.compile(r'(?!.*_seed)\w{1,100}', re.ASCII)
 
@@ -136,7 +135,6 @@ class StudyRun:
         self.config_file = work_dir / 'configs' / f'{self.name}.py'
         self.log = self.folder / 'output.log'
         self.ablation_file = self.folder / 'ablation' / 'steps.json'
-        self.robustness_file = self.folder / 'robustness.json'
         self.times_file = self.folder / 'times.json'
 
     def stiffness_file(self, definition: str) -> Path:
