@@ -12,8 +12,8 @@ from .version import __version__
 
 __all__ = ['__version__', 'add_steps', 'config_path']
 __getattr__, _ = lazy_exports(__name__, dict(dict.fromkeys(
-    ('attention', 'config', 'datasets', 'hooks', 'launch', 'ops', 'profiling',
-     'recording', 'residual', 'resume', 'safe_loading', 'steps', 'stiffness',
-     'utils', 'visualization'), ()), models=('add_steps', )))
+    ('attention', 'config', 'datasets', 'hooks', 'launch', 'ops', 'recording',
+     'residual', 'resume', 'safe_loading', 'steps', 'stiffness', 'utils',
+     'visualization'), ()), models=('add_steps', )))
 
 register()

@@ -1,4 +1,6 @@
-"""What the package registers: a new class has its line here.
+"""What the package registers in mmengine: a new class has its line here.
+
+Backbones and datasets register in a library, by the modules that bind to it.
 
 A name says where its object is; :mod:`.registration` imports that module
 when the name is asked for.

@@ -1,4 +1,6 @@
-"""Fixtures shared by all tests; nothing is downloaded."""
+"""Fixtures shared by all tests. Here a save is not synced to the disk, and
+small maps are fused on a CPU too.
+"""
 import stepnet_mm.utils.interrupts
 
 import functools

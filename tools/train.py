@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Train a detector or a classifier from a config of mmdet or mmpretrain.
+"""Train from a config of mmdet, mmpretrain or mmseg; log what comes next.
 
 python tools/train.py configs/faster_rcnn_r50_stepnet.py
 """

@@ -1,7 +1,7 @@
 """CIFAR-10 in full: ResNet-164 by the paper's recipe, 164 epochs.
 
 Rows of Table 1 and two controls, in the order in which a short time on a GPU
-is spent. `constant` and `last_gamma` are those of cifar10_16px_step_size.py.
+is spent. `constant` and `last_gamma` are those of the studies at 16 px.
 """
 _base_ = './_base_/paper.py'
 

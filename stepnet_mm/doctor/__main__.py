@@ -8,7 +8,7 @@ The exit code is 1 if there was an error. A tiny StepNet of each library trains
 for a few seconds; else nothing is changed and nothing downloaded.
 
 With --device it tries that device's kernels too, and a training with one rank
-for each GPU (two on a CPU); Slurm and the disks are left out.
+for each GPU (two on a CPU); the disks are left out.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Checks versions, GPUs, operators, Slurm, disk, a config and its datasets."""
+"""Checks versions, GPUs, operators, disk, a config and its datasets."""
 import importlib
 import os
 import platform

@@ -1,7 +1,8 @@
 """A check in a process beside the doctor, where it may crash or hang.
 
 A check is a function of one text that yields rows. Its process writes them as
-lines of JSON; the libraries' output goes into a file.
+lines of JSON; the libraries' output goes into a file. Its time limit is the
+caller's (:mod:`.__main__`).
 """
 import json
 import os

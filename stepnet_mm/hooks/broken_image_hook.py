@@ -12,11 +12,12 @@ from ..utils.hook_helpers import loop_loaders
 
 @HOOKS.register_module()
 class BrokenImageHook(Hook):
-    """Log how many unreadable images were skipped, and which.
+    """Log how many broken images were skipped, and which.
 
-    ``LoadIntactImageFromFile`` skips them in the worker processes; this
-    gathers the counts after every epoch (in a training by iterations, at its
-    end). Validation and test stop at one, with an error that names it.
+    ``LoadIntactImageFromFile`` (datasets/broken_images.py) skips them in the
+    worker processes, or gives up; this gathers the counts after every epoch
+    (in a training by iterations, at its end). Validation and test stop at
+    one, with an error that names it.
 
     Examples:
         >>> custom_hooks = [dict(type='BrokenImageHook')]
@@ -45,5 +46,5 @@ class BrokenImageHook(Hook):
             named = ', '.join(f'{in_a_line(path)} ({n}x)'
                               for path, n in sorted(counts.items()))
             runner.logger.warning(
-                f'{len(counts)} unreadable images were skipped in training '
+                f'{len(counts)} broken images were skipped in training '
                 f'so far, {sum(counts.values())} times in all: {named}')

@@ -216,7 +216,7 @@ def output_of(cfg: Config, args: argparse.Namespace, ending: str) -> Path:
 
 def build_loader(cfg: Config, split: str,
                  batch_size: int | None = None) -> DataLoader:
-    """The loader of a split, val or test; its batch size may be another.
+    """The loader of a split; its batch size may be another.
 
     Raises:
         ValueError: if the config has no such loader, or its dataset or, during

@@ -1,4 +1,6 @@
-"""Hooks that read the residual blocks and attention layers of a model.
+"""torch hooks that read a model's residual blocks and attention layers.
+
+Of this rank: hooks/ gathers over ranks.
 
 May import: attention, residual, steps, stiffness, utils.
 """

@@ -1,4 +1,4 @@
-"""Step-size modules: (identity, residual) -> scaled residual.
+"""Step-size modules: (identity, residual) -> scaled residual; IEBN, a norm.
 
 May import: utils.
 """

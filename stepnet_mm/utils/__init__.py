@@ -1,4 +1,4 @@
-"""Random generators, signals, the job, files, hooks, precision, provenance.
+"""What other folders share: the job, files, errors, generators, precision.
 
 May import: no other folder.
 """

@@ -54,7 +54,7 @@ def eval_mode(model: nn.Module):
 
 
 class ReplacedMethod:
-    """The one way in which this package wraps a method of another library's.
+    """Wraps a method of another library's object.
 
     The method of this object alone (also a module or a DDP wrapper) is
     replaced, its class stays as it is. The replacement is called with the

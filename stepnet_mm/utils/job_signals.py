@@ -86,7 +86,7 @@ class SignalListener:
             for number in JOB_SIGNALS if number not in taken}
         util.register_after_fork(self, SignalListener._ignore_in_child)
         if hasattr(signal, 'pthread_sigmask'):
-            # tools/train.py has blocked them since its start.
+            # tools/train.py has blocked two of them since its start.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, JOB_SIGNALS)
         return taken
 

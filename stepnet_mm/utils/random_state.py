@@ -8,7 +8,7 @@ import torch
 def get_random_state() -> dict:
     """The states of all random generators, those of the current GPU too.
 
-    Of ints, lists and CPU tensors, which a weights-only load accepts.
+    Of types which a weights-only load accepts.
     """
     kind, keys, *rest = np.random.get_state()
     state = dict(python=random.getstate(), torch=torch.get_rng_state(),

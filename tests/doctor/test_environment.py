@@ -1,4 +1,4 @@
-"""Versions, GPUs, Slurm, disk and data, as far as a test can pretend them."""
+"""Versions, GPUs and data, as far as a test can pretend them."""
 import shutil
 from importlib import metadata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Figures of a study's records: accuracy, Δt, stiffness, curves."""
+"""Figures of a study's records: accuracy, gains, Δt, stiffness, curves."""
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -11,8 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[3] / 'stepnet_mm'
 BINDINGS = {
     'stepnet_mm.models': tuple(
         f'stepnet_mm.models.{name}' for name in (
-            'cifar_resnet', 'mmdet_binding', 'mmpretrain_binding',
-            'mmseg_binding', 'self_attention_net', 'vit')),
+            'cifar_resnet', 'mmdet_binding', 'self_attention_net', 'vit')),
     'stepnet_mm.datasets': ('stepnet_mm.datasets.cifar_stl10', ),
 }
 #: A folder's own docstring, above its names.
