@@ -52,7 +52,8 @@ def conv_to_attention(conv: nn.Conv2d,
 
 
 def _check(conv) -> None:
-    if type(conv) is not nn.Conv2d:
+    if not isinstance(conv, nn.Conv2d) or (
+            type(conv).forward is not nn.Conv2d.forward):
         raise TypeError(f'conv_to_attention: expected a torch.nn.Conv2d, got '
                         f'{type(conv)}; copy its weights into one, if they '
                         'mean the same')

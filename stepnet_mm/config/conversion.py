@@ -74,9 +74,8 @@ class Backbone:
                     'custom_imports if it is your own')
         if self.is_step:
             return f'{self.name} is a StepNet already'
-        return (f'{self.cls.__module__}.{self.name} is none of '
-                f'{", ".join(LIBRARIES)}; register its StepNet by '
-                'stepnet_mm.models.step_backbone')
+        return (f'{self.cls.__module__}.{self.name} has no StepNet; '
+                'register one by stepnet_mm.models.step_backbone')
 
     def refusal(self, step: dict | None) -> str:
         """Why its StepNet does not build; '' if it does."""

@@ -34,6 +34,7 @@ from ..utils.command_line import (
     positive,
 )
 from ..utils.data_errors import data_errors, name_samples
+from ..utils.files import atomic_write
 from ..utils.hook_helpers import ReplacedMethod
 from ..utils.slurm import is_first_rank
 from .distributed import init_distributed, stand_alone
@@ -153,8 +154,10 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     runner = (RUNNERS.build(cfg) if 'runner_type' in cfg
               else Runner.from_cfg(cfg))
     if isinstance(runner, Runner):
-        if own and is_first_rank():  # mmengine has written cfg there
-            own.dump(Path(cfg.work_dir, Path(cfg.filename).name))
+        if own and is_first_rank():  # over what mmengine has written
+            with atomic_write(
+                    Path(cfg.work_dir, Path(cfg.filename).name)) as file:
+                file.write(own.dump().encode())
         add_content_hook(runner)
         for name in ('train', 'val', 'test'):
             ReplacedMethod(runner, f'build_{name}_loop',

@@ -192,6 +192,10 @@ def _stepped_class(block: Any, child: str | None) -> Any:
     if child is not None:
         names[child] = property(
             lambda self: self._in_place_of(self._modules[child]))
+    if issubclass(block, nn.Sequential):  # which runs all that it holds
+        names['__len__'] = lambda self: len(self._modules) - 1
+        names['__iter__'] = lambda self: (
+            child for key, child in self._modules.items() if key != 'step')
     if hasattr(block, 'rfp_forward'):  # DetectoRS calls both
         names['rfp_forward'] = lambda self, *args: self._stepped(
             functools.partial(block.rfp_forward, self), *args)

@@ -84,7 +84,7 @@ def record_attention(model, images, query=None, pattern: str | None = None,
         raise ValueError(
             'layers: expected layers of one backbone that is not compiled, '
             f'got {sorted(absent)}, which did not run; choose layers by a '
-            'regular expression, layers=... or --layers')
+            'regular expression, pattern=...')
     return AttentionRecord([*found.values()], size, query, len(images), **more)
 
 

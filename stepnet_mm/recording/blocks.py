@@ -159,10 +159,12 @@ def _look(model: nn.Module, owners: set[str], inputs) -> SearchResult:
     """What passes of some parts show; `refused['']`: why there was none."""
     seen, before = SearchResult(), get_random_state()
     try:
-        for owner in owners:
+        for owner in owners if inputs is None else ['']:
             try:
                 found = search(model.get_submodule(owner), inputs, True)
             except ValueError as error:
+                if inputs is not None:
+                    raise
                 found = SearchResult(refused={'': str(error)})
             _add(seen, found, f'{owner}.' if owner else '')
     finally:

@@ -42,7 +42,7 @@ TENSORS = Tensor, torch.fx.Proxy
 #: Switches of modules that run a part of them again in the backward pass.
 CHECKPOINTED = 'with_cp', 'use_checkpoint'
 #: Edges of images that networks are asked to take, in this order.
-EDGES = (224, 256, 384, 512, 640, 64, 32)
+EDGES = (224, 256, 384, 512, 640, 64, 32, 112, 336, 448, 518)
 
 
 @dataclass(frozen=True)
@@ -416,8 +416,7 @@ class _Block:
         if not self.addends:
             raise _NoBlock('what it adds does not come from its input')
         top = terms[0][0] if len(terms) == 1 else None
-        child, takes = self._giver(
-            top, [key for key, _ in self.module.named_children()])
+        child, takes = self._giver(top, self._children())
         place = Place(child, takes, call.shape[1:],
                       _channel_axis(terms, call.shape))
         self.readable = self._readable(place, top, activated)
@@ -493,6 +492,11 @@ class _Block:
         if len(node.next_functions) == 1:
             yield node.next_functions[0][0], True
 
+    def _children(self) -> list[str]:
+        # A Sequential does not call its children by name.
+        return [] if isinstance(self.module, nn.Sequential) else [
+            key for key, _ in self.module.named_children()]
+
     def _inside(self) -> list[str]:
         return [key[len(self.prefix):] for key in self.calls
                 if key.startswith(self.prefix) and key != self.name]
@@ -519,8 +523,7 @@ def _is_identity(call: _Call) -> bool:
 def _walks_over_itself(module) -> bool:
     """Whether it would run a step as one more layer."""
     names = getattr(type(module).forward, '__code__', _elementwise.__code__)
-    return isinstance(
-        module, (nn.Sequential, nn.ModuleList, nn.ModuleDict)) or not {
+    return isinstance(module, (nn.ModuleList, nn.ModuleDict)) or not {
         'children', 'named_children', '_modules'}.isdisjoint(names.co_names)
 
 

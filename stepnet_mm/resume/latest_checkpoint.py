@@ -3,6 +3,7 @@ import logging
 import os
 import os.path as osp
 import re
+from errno import ENAMETOOLONG, ENOENT, ENOTDIR
 from math import inf
 from stat import S_ISREG
 
@@ -117,5 +118,9 @@ def _is_file(path: str) -> bool:
     """Missing rights or a stale handle, which are no damage, are an error."""
     try:
         return S_ISREG(os.stat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # a zero byte
+    except ValueError:  # a zero byte in it
+        return False
+    except OSError as error:
+        if error.errno not in (ENOENT, ENOTDIR, ENAMETOOLONG):
+            raise
         return False

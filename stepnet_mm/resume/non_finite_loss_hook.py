@@ -202,7 +202,7 @@ class _Verdict:
     """
 
     def __init__(self, flag: torch.Tensor):
-        self._flag = flag.to('cpu', non_blocking=True)  # to pinned memory
+        self._flag = flag.to('cpu', non_blocking=flag.is_cuda)  # pinned
         self._event = torch.cuda.Event() if flag.is_cuda else None
         if self._event is not None:
             self._event.record()

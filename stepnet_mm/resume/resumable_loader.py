@@ -39,8 +39,9 @@ class ResumableLoader(DataLoader):
         Raises:
             ValueError: if the samples have no index.
         """
-        if loader.batch_sampler is None or isinstance(
-                loader.dataset, IterableDataset):
+        if not isinstance(loader, DataLoader) or (
+                loader.batch_sampler is None
+                or isinstance(loader.dataset, IterableDataset)):
             raise ValueError(
                 'train_dataloader: expected batches of indexed samples, whose '
                 'place can be found again, got a dataset without indices or '
@@ -56,6 +57,7 @@ class ResumableLoader(DataLoader):
         return resumable
 
     def _get_iterator(self):
+        self.numbered.batch_sampler = self.batch_sampler  # of a hook, too
         loader = copy.copy(self)
         vars(loader).update(  # torch forbids to set them
             dataset=SeededSamples(self.dataset), batch_sampler=self.numbered,

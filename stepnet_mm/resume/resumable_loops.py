@@ -114,6 +114,7 @@ class ResumableLoop(BaseLoop):
     def _adapt_to_settings(self, state: dict) -> None:
         """Log settings that changed; keep the share of samples seen."""
         now = dict(self.progress(), world_size=dist.get_world_size())
+        state = dict(now, **state)  # of an older commit: without the counts
         changed = [f'{key} was {state[key]} and is {now[key]}'
                    for key in ('world_size', 'batch_size', 'samples',
                                'accumulative_counts')

@@ -24,6 +24,8 @@ from torch import serialization
 from . import unpickler
 from .config_text import value_at, without_code
 
+#: The attribute of a folder in a zip's directory.
+_FOLDER = 0x10
 #: What a file of torch before 1.6 begins with.
 _MAGIC = tuple(pickle.dumps(serialization.MAGIC_NUMBER, protocol)
                for protocol in range(2, 6))
@@ -194,7 +196,8 @@ def _read(file, map_location):
 class _Archive(torch._C.PyTorchFileReader):
     """torch's reader of a zip file, with checks.
 
-    torch writes a checksum of every record and never compares it.
+    torch writes a checksum of every record and never compares it; the tensor
+    of a record that is marked as a folder it leaves uninitialized.
     """
 
     def __init__(self, file):
@@ -207,8 +210,10 @@ class _Archive(torch._C.PyTorchFileReader):
         super().__init__(file)
 
     def get_record(self, name: str) -> bytes:
-        """As torch's; ValueError for a wrong checksum."""
+        """As torch's; ValueError for a folder or a wrong checksum."""
         record, entry = super().get_record(name), self._entries[name]
+        if entry.is_dir() or entry.external_attr & _FOLDER:
+            raise ValueError(f'its record {name} is marked as a folder')
         # torch.serialization.set_crc32_options(False) writes 0.
         if entry.CRC not in (0, zlib.crc32(record)):
             raise ValueError(f'the checksum of its record {name} is wrong')

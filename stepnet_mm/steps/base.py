@@ -30,8 +30,8 @@ class StepSize(nn.Module):
             for every input. At 1 the block is a plain one.
         pools_only (bool): a promise that Δt is (N, C, 1, 1) or (1, C, 1, 1),
             that :meth:`step_size` accesses x_t and f only through
-            ``global_mean``, ``global_std`` and ``global_linear`` (it does
-            not read shapes either), and that :meth:`forward` is not
+            ``global_mean`` and ``global_std`` (FCA: ``global_linear``; it
+            does not read shapes either), and that :meth:`forward` is not
             overridden. It may receive a :class:`~.pooling.PooledMap`, which
             has moments but no values. Not inherited, since a subclass may
             read more.

@@ -1,4 +1,6 @@
 """One step size for every input."""
+import math
+
 import torch
 from mmengine.registry import MODELS
 from torch import Tensor, nn
@@ -20,9 +22,12 @@ class ConstantStep(InitialStep):
 
     Args:
         in_channels (int): C.
-        value (float, optional): v at the start. Defaults to
+        value (float, optional): v at the start, at least 0. Defaults to
             StepAdaptor's: 0.2689 from scratch, 1 in a pretrained block.
         learned (bool): whether v is learned. Defaults to False.
+
+    Raises:
+        ValueError: if ``value`` is negative, infinite or NaN.
 
     Examples:
         >>> ConstantStep(64, value=.3)(torch.ones(1, 64, 7, 7)).unique()
@@ -34,6 +39,10 @@ class ConstantStep(InitialStep):
     def __init__(self, in_channels: int, value: float | None = None,
                  learned: bool = False):
         super().__init__(value)
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(
+                'backbone.step.value: expected a finite number of at least 0, '
+                f"got {value!r}; leave it out for StepAdaptor's start")
         steps = torch.empty(in_channels)
         if learned:
             self.value = nn.Parameter(steps)

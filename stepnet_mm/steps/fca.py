@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..utils.precision import float32_or_wider
 from .base import StepSize
-from .layers import Excitation, divide
+from .layers import Excitation
 from .pooling import global_linear
 
 #: The 16 best frequencies (row, column) of a 7 x 7 map, in the order of the
@@ -59,7 +59,11 @@ class FCAAttention(StepSize):
                 'dct_size: expected at least 7, the map that the frequencies '
                 f'are given for, got {dct_size}; change it in backbone.step '
                 'or backbone.plugins')
-        divide(in_channels, len(TOP16), 'the number of frequencies')
+        if in_channels % len(TOP16):
+            raise ValueError(
+                f'FCAAttention: expected a multiple of {len(TOP16)} channels,'
+                f' the number of frequencies, got {in_channels}; leave it out '
+                'there (backbone.step, backbone.plugins)')
         self.dct_size = dct_size
         self.excitation = Excitation(in_channels, reduction, bias)
         self.register_buffer('basis', dct_basis(dct_size), persistent=False)

@@ -107,8 +107,11 @@ class SignalListener:
 
     def _ignore_in_child(self) -> None:
         """Called in a child of multiprocessing."""
-        if SignalListener.current is self and hasattr(signal, 'sigwaitinfo'):
-            _ignore(None, 0)
+        if SignalListener.current is self:
+            if hasattr(signal, 'sigwaitinfo'):
+                _ignore(None, 0)
+            else:
+                self.stop()
 
 
 def stop_listening() -> None:

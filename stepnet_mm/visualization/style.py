@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib import rc_params_from_file
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from ..utils.files import atomic_write
 
@@ -29,6 +30,8 @@ METHODS = dict(zip(('plain', 'se', 'stepnet', 'cbam', 'constant', 'srm', 'eca',
 #: The widest figure, in inches.
 WIDTH = 8.75
 STYLES = ('-', '--', ':', '-.')
+#: The start of matplotlib's own tick labels with powers.
+TICK = r'$\mathdefault{'
 #: The key of the time of writing in a file's metadata, by suffix.
 DATES = {'.svg': 'Date', '.pdf': 'CreationDate'}
 #: A wider range than this in one figure is drawn on a log scale.
@@ -60,6 +63,10 @@ class _Figure(Figure):
     """Is drawn in the style too, as matplotlib makes ticks while it draws."""
 
     def draw(self, renderer):
+        """As matplotlib's, but a dollar sign in a name is text."""
+        for text in self.findobj(Text):
+            if '$' in text.get_text() and TICK not in text.get_text():
+                text.set_parse_math(False)
         with matplotlib.style.context(SHEET):
             super().draw(renderer)
 

@@ -308,6 +308,8 @@ def test_tta_with_a_pipeline_of_its_own_needs_no_other(cfg):
 
 
 def test_a_librarys_config_whose_crops_are_scaled():
+    with pytest.raises(ValueError, match='resnet/resnet34_8xb32_in1k.py'):
+        config.read_config('mmpretrain::resnet/resnet34_8xb32_in1.py')
     cfg = config.read_config('mmpretrain::resnet/resnet34_8xb32_in1k.py')
     assert cfg.work_dir == 'work_dirs/resnet34_8xb32_in1k'
     for _ in range(2):  # the second changes nothing

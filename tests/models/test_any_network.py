@@ -84,11 +84,28 @@ class Multiplied(OnView):
     change = staticmethod(torch.Tensor.mul_)
 
 
-class Walking(nn.Sequential):
-    """Runs all that it holds, a step too."""
+class Sequence(nn.Sequential):
+    """Runs all that it holds; f is its output minus its input."""
 
     def __init__(self):
         super().__init__(nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 1))
+
+    def forward(self, x):
+        return x + super().forward(x).tanh()
+
+
+class Indexed(Sequence):
+    """Takes what it holds by numbers."""
+
+    def forward(self, x):
+        y = x
+        for i in range(len(self)):
+            y = self[i](y)
+        return x + y.tanh()
+
+
+class Walking(Indexed):
+    """Runs all that it holds, a step too."""
 
     def forward(self, x):
         y = x
@@ -170,7 +187,7 @@ def stepped(kind, step='StepAdaptor', **kwargs):
 
 @pytest.mark.core
 @pytest.mark.parametrize('kind', [
-    Bottleneck, Scaled, Layer, Gated, Joined, Reading,
+    Bottleneck, Scaled, Layer, Sequence, Indexed, Gated, Joined, Reading,
     pytest.param(OnView, marks=pytest.mark.skipif(
         not hasattr(torch.autograd.graph.Node, '_input_metadata'),
         reason='torch 2.1 does not say what a node takes'))])
@@ -378,7 +395,7 @@ def test_a_layer_may_keep_a_tensor_that_no_copy_takes():
 
 
 def test_a_row_of_blocks_behind_an_embedding_is_none():
-    row = nn.Sequential(nn.Identity(), *Net(Scaled).blocks)
+    row = nn.Sequential(nn.Identity(), Net(Scaled).blocks[0], Sequence())
     net = nn.Sequential(nn.Conv2d(3, 4, 1), row)
     row[0].forward = lambda x: x + torch.ones(4, 1, 1)
     assert add_steps(net, images=IMAGES) == ['1.1', '1.2']

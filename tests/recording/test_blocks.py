@@ -92,6 +92,13 @@ def test_a_model_that_takes_no_images():
             ('blocks.0', 0), ('blocks.1', 1), ('blocks.2', 2)]
         assert {b.definition for b in found} == {definition}
     assert seen[1].residual is model.blocks[1].two
+    outer = nn.Module()
+    outer.backbone = model  # inputs are the whole model's
+    found = find_residual_blocks(outer, inputs=lambda copied: copied.backbone(
+        dict(x=torch.randn(1, 3, 4, 4))))
+    assert [b.definition for b in found] == ['residual'] * 3
+    with pytest.raises(ValueError, match='give inputs that it takes'):
+        find_residual_blocks(outer, inputs=torch.randn(1, 3, 4, 4))
 
 
 class Scaled(Mixer):

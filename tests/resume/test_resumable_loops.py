@@ -269,16 +269,16 @@ def test_a_hook_may_replace_the_loader_and_its_batches(tmp_path):
     def replace(runner):
         loader = runner.train_dataloader
         if runner.epoch == 1:
-            runner.train_loop.dataloader = DataLoader(
-                loader.dataset, batch_size=5, collate_fn=loader.collate_fn)
-        if runner.epoch == 2:
             vars(loader)['batch_sampler'] = BatchSampler(
                 range(SIZE), 2, drop_last=False)
+        if runner.epoch == 2:
+            runner.train_loop.dataloader = DataLoader(
+                loader.dataset, batch_size=5, collate_fn=loader.collate_fn)
 
     train(tmp_path, on=dict(
         before_train_epoch=replace, after_train_iter=lambda runner, *_, **__: (
             batches.update([runner.epoch]))))
-    assert batches == {0: 11, 1: 7, 2: 16}
+    assert batches == {0: 11, 1: 16, 2: 7}
 
 
 def test_a_hook_may_wrap_the_iterator_of_batches(tmp_path, whole):

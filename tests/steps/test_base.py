@@ -1,4 +1,6 @@
 
+import math
+
 import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope, Registry
@@ -42,11 +44,13 @@ def test_another_module_of_the_name_in_the_scope(monkeypatch):
     *((cfg, r'backbone\.step\.type: ') for cfg in (
         'Foo', dict(type='Conv2d'), dict(), 3)),
     (dict(type='StepAdaptor', input='both'), r"backbone\.step: .*'input'"),
-    ('FCAAttention', '40 channels'),  # no multiple of its 16 frequencies
+    ('FCAAttention', 'got 40'),  # no multiple of its 16 frequencies
     *(({'type': 'StepAdaptor', key: value}, rf'backbone\.step\.{key}: ')
       for key, value in (
         ('inputs', 'previous'), ('init_step', 0), ('init_step', 1.5),
         ('norm_cfg', dict(type='Foo')))),
+    *((dict(type='ConstantStep', value=value), r'backbone\.step\.value: ')
+      for value in (math.nan, -1)),
     *(({'type': f'{name}Attention', key: value}, f'^{key}: .*got {value}')
       for name, key, value in (
         ('SE', 'reduction', 0), ('SE', 'reduction', 3), ('SGE', 'groups', 3),
