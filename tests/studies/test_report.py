@@ -17,7 +17,7 @@ from figures import (
 )
 from intervals import dunnett, pooled_sd, rank_correlations, spread, welch
 from made_study import diverged_run, made_run, made_steps
-from method_colors import label, method_styles
+from method_styles import label, method_styles
 from records import append_record
 from scipy import stats
 from study_file import Study, read_study

@@ -3,7 +3,7 @@ import re
 
 import pytest
 import torch
-from step_ablation import StepSizeMoments
+from fixed_steps import StepSizeMoments
 
 TOOL = 'analysis/ablate_steps'
 

@@ -13,8 +13,8 @@ import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 import json
 from numbers import Real
 
+from fixed_steps import ablate_step_sizes
 from mmengine.hooks import LoggerHook
-from step_ablation import ablate_step_sizes
 
 import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook

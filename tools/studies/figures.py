@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from method_colors import label, method_styles
+from method_styles import label, method_styles
 from tables import STEP, percent, test_column
 
 from stepnet_mm.visualization import save_figure, style

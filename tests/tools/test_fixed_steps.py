@@ -1,6 +1,6 @@
 import pytest
 import torch
-from step_ablation import StepSizeMoments, ablate_step_sizes
+from fixed_steps import StepSizeMoments, ablate_step_sizes
 from torch import nn
 
 from stepnet_mm.steps import SEAttention, StepAdaptor
