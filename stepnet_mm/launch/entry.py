@@ -116,6 +116,12 @@ def config_from(args: argparse.Namespace) -> Config:
     return cfg
 
 
+def _check_model(cfg: Config) -> None:
+    if not cfg.get('model'):
+        raise ValueError(f'{cfg.filename}: expected a config with a model, '
+                         f'got the keys {sorted(cfg)}; name another file')
+
+
 def set_scope(cfg: Config) -> None:
     """Make the config's scope the default for types without one.
 
@@ -151,8 +157,11 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
 
     from ..resume.checkpoint_content import add_content_hook
     init_distributed(cfg)
-    runner = (RUNNERS.build(cfg) if 'runner_type' in cfg
-              else Runner.from_cfg(cfg))
+    if 'runner_type' in cfg:
+        runner = RUNNERS.build(cfg)
+    else:
+        _check_model(cfg)
+        runner = Runner.from_cfg(cfg)
     if isinstance(runner, Runner):
         if own and is_first_rank():  # over what mmengine has written
             with atomic_write(
@@ -182,9 +191,11 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
 
     Raises:
         RuntimeError: if the weights are those of another network.
+        ValueError: if the config has no model.
     """
     from mmengine.model import revert_sync_batchnorm
     from mmengine.runner import load_checkpoint, set_random_seed
+    _check_model(cfg)
     set_scope(cfg)
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)

@@ -47,6 +47,9 @@ def test_the_runner_of_a_config(config, monkeypatch):
     monkeypatch.setattr(RUNNERS, 'build', lambda cfg: cfg.runner_type)
     cfg = config_from(config, '--cfg-options', 'runner_type=Own')
     assert entry.build_runner(cfg) == 'Own'
+    for build in entry.build_model, entry.build_runner:
+        with pytest.raises(ValueError, match='expected a config with a model'):
+            build(config_from(config))
 
 
 def test_where_a_measurement_goes(tmp_path):

@@ -165,7 +165,8 @@ def draw_training(args):
     if args.hook not in curves:
         raise ValueError(
             f'--hook: expected a TNSHook that logged in {args.work_dir}, one '
-            f'of {[*curves]}, got {args.hook!r}; name one, or train with one')
+            f'of {[*curves]}, got {args.hook!r}; name one, or train with one, '
+            'beyond its interval')
     curve = curves[args.hook]
     keys = ['step', 'tns', 'tns_median', 'tns_q95',
             *sorted({k for row in curve for k in row if k.endswith('_mean')})]
