@@ -69,14 +69,13 @@ def build_config(args):
 
 def say_where_all_is(runner):
     """What a training has left, and the commands that go on from it."""
-    from stepnet_mm.steps import StepSize
+    from stepnet_mm.steps.base import step_sizes_of
     folder, last = Path(runner.work_dir), read_last_checkpoint(runner.work_dir)
     if not last or not is_first_rank():
         return
     path = folder / Path(runner.cfg.filename).name
     both = shlex.join([str(path), last])
-    steps = ' --steps' * any(isinstance(module, StepSize)
-                             for module in runner.model.modules())
+    steps = ' --steps' * bool(step_sizes_of(runner.model))
     runner.logger.info('\n'.join([
         f'checkpoint: {last}', f'config as it ran: {path}',
         f'log and curves: {runner.log_dir}', 'next:',

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from ..residual import Place, SearchResult, first_tensor, search, with_first
 from ..residual.block_search import CHECKPOINTED
 from ..residual.stages import refusals, residual_modules, stages_of
-from ..steps.base import StepSize, build_step
+from ..steps.base import StepSize, build_step, step_sizes_of
 from ..utils.compilation import in_backward, is_compiling, refuse_compiled
 from .backbone import StepBackbone, StepOwner, check_indices, one_per_stage
 from .blocks import reduce_block
@@ -407,7 +407,7 @@ def add_steps(model: nn.Module, step: dict | str = 'StepAdaptor',
             succeeds, or no block takes a step or has a name of ``blocks``.
     """
     refuse_compiled(model, 'add steps before torch.compile')
-    if any(isinstance(m, StepSize) for m in model.modules()):
+    if step_sizes_of(model):
         raise ValueError(
             f'{type(model).__name__}: expected a model without steps, got one '
             'that has some; add them once')

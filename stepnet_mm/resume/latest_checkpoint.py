@@ -46,7 +46,8 @@ def latest_checkpoint(work_dir: str, folder: str | None = None,
     backend = get_file_backend(folder, backend_args=backend_args)
     if not isinstance(backend, LocalBackend):
         return pointed, damaged
-    for path in _candidates(pointed, folder, work_dir, template):
+    for path in dict.fromkeys(
+            _candidates(pointed, folder, work_dir, template)):
         if wrong := _damage(path):
             damaged[path] = wrong
             continue

@@ -4,6 +4,7 @@ It is the place in the data, whether a validation is due, the counts of early
 stopping, and the random generators and buffers of every rank. ResumableLoop
 takes it up again (``_restore_state``).
 """
+import hashlib
 import reprlib
 from collections import defaultdict
 
@@ -78,10 +79,16 @@ def _own_buffers(runner) -> dict:
     if dist.get_world_size() == 1:
         return {}
     buffers = {name: b.detach().cpu() for name, b in _buffers(runner).items()}
-    first = [buffers]
+    digests = {name: _digest(b) for name, b in buffers.items()}
+    first = [digests]
     dist.broadcast_object_list(first)
     return {name: b for name, b in buffers.items()
-            if name not in first[0] or not torch.equal(first[0][name], b)}
+            if first[0].get(name) != digests[name]}
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    content = tensor.contiguous().view(-1).view(torch.uint8)
+    return hashlib.sha1(content.numpy().tobytes()).hexdigest()
 
 
 def changed_settings(runner, checkpoint: dict) -> list[str]:

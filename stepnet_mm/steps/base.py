@@ -162,6 +162,12 @@ def build_step(cfg: dict | str, channels: int) -> StepSize:
             f'got {cfg} ({error}); correct them') from error
 
 
+def step_sizes_of(model: nn.Module) -> dict[str, StepSize]:
+    """The step-size modules of a model, if it has any, by name."""
+    return {name: module for name, module in model.named_modules()
+            if isinstance(module, StepSize)}
+
+
 def step_types() -> list[str]:
     """Names of the registered step-size modules."""
     return sorted(name for name, cls in MODELS.module_dict.items()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from stepnet_mm.steps import StepSize
+from stepnet_mm.steps.base import step_sizes_of
 from stepnet_mm.utils.compilation import refuse_compiled
 from stepnet_mm.utils.hook_helpers import unwrap
 
@@ -108,8 +109,7 @@ def find_step_sizes(model: nn.Module) -> dict[str, StepSize]:
     """The step-size modules of a model, by name."""
     model = unwrap(model)
     refuse_compiled(model)
-    found = {name: module for name, module in model.named_modules()
-             if isinstance(module, StepSize)}
+    found = step_sizes_of(model)
     if not found:
         raise ValueError(
             f'model: expected step-size modules in {type(model).__name__}, '

@@ -25,7 +25,7 @@ import stepnet_mm  # registers modules
 from stepnet_mm import config
 from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.launch.entry import build_model
-from stepnet_mm.steps import StepSize
+from stepnet_mm.steps.base import step_sizes_of
 from stepnet_mm.utils.command_line import command_parser, positive
 
 #: The image edge in px where a config names none.
@@ -103,8 +103,7 @@ def print_counts(model, images):
     """Parameters and FLOPs of a model and of its steps."""
     flops = FlopAnalyzer(model, images)
     table = complexity_stats_table(flops, max_depth=2, show_param_shapes=False)
-    steps = {name: module for name, module in model.named_modules()
-             if isinstance(module, StepSize)}
+    steps = step_sizes_of(model)
     parameters = parameter_count(model)
     kinds = Counter(type(step).__name__ for step in steps.values())
     left_out = {name.rpartition('::')[2]: count

@@ -44,10 +44,10 @@ def record_of(run: StudyRun) -> StudyRecord:
     if ablation := _read(run.ablation_file):
         for name, metrics in ablation['metrics'].items():
             steps[name] = metrics.get(run.study.metric)
-        for name in ('mean', 'over_samples', 'over_positions',
-                     'over_channels'):
+        modules = [*ablation['steps'].values()]
+        for name in (key for key in modules[0] if key != 'by_channel'):
             steps[name] = np.mean(np.array([
-                module[name] for module in ablation['steps'].values()], float))
+                module[name] for module in modules], float))
     return replace(
         record,
         diverged=False,

@@ -29,7 +29,7 @@ from study_file import StudyRun, check_names, read_study, runs_of
 
 import stepnet_mm  # registers the modules that are built
 from stepnet_mm.launch.entry import build_model
-from stepnet_mm.steps import StepSize
+from stepnet_mm.steps.base import step_sizes_of
 from stepnet_mm.utils.command_line import command_parser
 
 TOOLS = Path(__file__).resolve().parents[1]
@@ -131,8 +131,7 @@ def measurements(run: StudyRun) -> Iterator[tuple]:
                definition, '--out', run.stiffness_file(definition))
     steps = run.ablation_file
     if (measure['ablate_steps'] and not steps.exists()
-            and any(isinstance(module, StepSize) for module in build_model(
-                run.config(), start=False).modules())):
+            and step_sizes_of(build_model(run.config(), start=False))):
         yield ('analysis/ablate_steps.py', weights, '--work-dir',
                steps.parent, '--out', steps)
     best = outcome.best_checkpoint(run)
