@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 from zlib import crc32
 
@@ -41,7 +42,6 @@ from stepnet_mm.config import (
     read_config,
     set_data_root,
 )
-from stepnet_mm.datasets import make_mini_coco
 from stepnet_mm.launch.entry import build_runner
 from stepnet_mm.models import step_block_class
 from stepnet_mm.ops import residual_tail
@@ -186,7 +186,8 @@ def _outputs_and_gradients(block: nn.Module) -> Values:
 def training() -> Values:
     """Ten iterations of a RetinaNet from a config to its losses and TNS."""
     with tempfile.TemporaryDirectory() as folder:
-        make_mini_coco(f'{folder}/data', train=8, val=3, size=64)
+        drawing = run_path(str(ROOT / 'tools/make_mini_coco.py'))
+        drawing['make_mini_coco'](f'{folder}/data', 8, 3, size=64)
         cfg = read_config(str(ROOT / 'tests/data/retinanet_mini_coco.py'),
                           f'{folder}/work')
         add_resume_and_hooks(cfg)

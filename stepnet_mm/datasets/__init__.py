@@ -1,9 +1,8 @@
-"""Datasets, image loading that skips broken files, warnings, mini-COCO.
+"""Datasets, image loading that skips broken files, warnings.
 
 May import: utils.
 """
 from ..lazy_exports import lazy_exports
 
 __getattr__, __all__ = lazy_exports(
-    __name__, dict(broken_images=['LoadIntactImageFromFile'],
-                   mini_coco=['make_mini_coco']))
+    __name__, dict(broken_images=['LoadIntactImageFromFile']))

@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader
 
-from stepnet_mm.datasets import make_mini_coco
+from make_mini_coco import make_mini_coco
 from stepnet_mm.datasets.data_warnings import data_warnings
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from stepnet_mm.datasets import make_mini_coco
+from make_mini_coco import make_mini_coco
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 

@@ -11,7 +11,7 @@ from mmengine.registry import MODELS, DefaultScope
 
 from stepnet_mm.config.conversion import Backbone, to_stepnet
 from stepnet_mm.config.own_data import find_data
-from stepnet_mm.datasets import make_mini_coco
+from make_mini_coco import make_mini_coco
 from stepnet_mm.launch.entry import build_loader
 
 PLAIN = '''

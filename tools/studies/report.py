@@ -60,10 +60,6 @@ GAINS = '''\
 By network: the gain over its plain one, by Dunnett's of the network's methods
 alone, and StepNet minus the constant with its bound of equivalence, by the
 standard deviation pooled over them.'''
-DISTURBED = 'on .*'
-LOST = '''\
-Accuracy lost by the disturbance, minus the loss of `{control}`; not corrected
-over the disturbances.'''
 FIXED = '''\
 The last checkpoint, evaluated again with Δt at its mean over images and
 positions: one number for each channel, or for each block. The other weights
@@ -79,7 +75,7 @@ are a minority.'''
 #: Columns of the further tables, and what stands above each.
 TABLES = (
     ('|'.join(ABLATION.values()), '## Step sizes held fixed', FIXED),
-    (DISTURBED, '## On disturbed images'),
+    ('on .*', '## On disturbed images'),
     ('test (?!epoch$).*', 'By threshold, size and class:'),
     (f'({"|".join(MEASURES.values())}), .*', '## Stiffness'),
     ('.*, stage .*', 'By stage, means over its measured blocks, by the first '
@@ -165,9 +161,6 @@ def further_tables(report: Report) -> list[str]:
         if len(table):
             parts += [*map(lines, head), markdown(
                 table.rename(columns=lambda name: name.removeprefix('test ')))]
-        if pattern == DISTURBED and len(losses := report.losses()):
-            parts += [lines(LOST.format(control=report.control)),
-                      markdown(losses)]
     return parts
 
 

@@ -33,8 +33,6 @@ ABLATION = dict(trained='as trained', per_channel='fixed per channel',
 BLOCKS = dict(step='Δt', nsi='NSI')
 #: The column of :func:`mean_step`.
 STEP = 'mean Δt, all blocks'
-#: Begins the columns of accuracy lost on disturbed images.
-LOSS = 'lost on '
 #: Baselines of studies that name none.
 BASELINES = ('plain', 'se', 'constant', 'none', 'all')
 #: Between groups of methods by their mean Δt.
@@ -196,13 +194,6 @@ class Report:
                 table['paper'] = pd.Series(papers)
         return markdown(table)
 
-    def losses(self) -> pd.DataFrame:
-        """Accuracy lost by disturbance, minus the loss of a control."""
-        return pd.DataFrame({
-            name.removeprefix(LOSS): self.differences(self.control, name)
-            for name in self.frame if self.control and name.startswith(LOSS)
-        }).replace('', None).dropna(how='all')
-
     @property
     def compares_stiffness(self) -> bool:
         """Whether all runs of more than four methods are there, with TNS."""
@@ -286,8 +277,6 @@ def row_of(record: StudyRecord) -> dict[str, Any]:
                          record.metric, record.steps.get(key))
            for key, text in ABLATION.items()},
         **{f'on {key}': value for key, value in record.robustness.items()},
-        **{LOSS + key: record.robustness['clean'] - value
-           for key, value in record.robustness.items() if key != 'clean'},
         **{test_column(key): percent(key, value)
            for key, value in record.test.items()},
         **{f'{text}, {definition}': found[key]

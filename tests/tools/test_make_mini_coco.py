@@ -4,8 +4,7 @@ import io
 import numpy as np
 import pytest
 
-from stepnet_mm.datasets import make_mini_coco
-from stepnet_mm.datasets.mini_coco import CLASSES
+from make_mini_coco import CLASSES, make_mini_coco
 
 pytestmark = pytest.mark.filterwarnings(
     'ignore::DeprecationWarning:pycocotools')
