@@ -19,7 +19,7 @@ import stepnet_mm
 from stepnet_mm import config
 from stepnet_mm.launch import entry
 from stepnet_mm.launch.distributed import init_distributed
-from stepnet_mm.launch.work_dir import work_dir_lock
+from stepnet_mm.launch.work_dir_lock import work_dir_lock
 from stepnet_mm.utils.files import read_last_checkpoint
 from stepnet_mm.utils.provenance import machine, revision
 from stepnet_mm.utils.slurm import is_first_rank

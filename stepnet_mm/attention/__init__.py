@@ -1,5 +1,7 @@
 """Self-attention over maps, and what it has to do with convolution.
 
+SE, CBAM and the other attention modules are in steps/.
+
 May import: utils.
 """
 from .attention_record import (

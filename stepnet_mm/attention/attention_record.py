@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ..utils.files import atomic_write
-from ..utils.log_folders import log_folders
 from ..utils.precision import float32_or_wider
+from ..utils.training_logs import log_folders
 
 #: What the header of a file of ours says.
 FORMAT = 'stepnet_mm attention 2'

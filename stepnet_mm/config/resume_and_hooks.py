@@ -1,4 +1,4 @@
-"""Puts this package's parts into a config that is going to run.
+"""Puts exact resume, hooks and the image loader into a config that will run.
 
 Each function returns a line for every substitution, for the log.
 """

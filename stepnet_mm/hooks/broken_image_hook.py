@@ -1,4 +1,4 @@
-"""Reports the images that training skipped."""
+"""Counts and reports the broken images that training skipped."""
 from collections import Counter
 
 from mmengine import dist

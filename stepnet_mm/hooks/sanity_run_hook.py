@@ -1,4 +1,4 @@
-"""A validation of two batches before a training."""
+"""Before a training: warnings of its data, a validation of two batches."""
 import copy
 import logging
 import os
@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from ..datasets.data_warnings import data_warnings
 from ..recording.probe import restored_state
-from ..utils import user_code
+from ..utils import error_origin
 from ..utils.data_errors import DataError, name_samples
 from ..utils.hook_helpers import unwrap
 from .tns_metric import TNSMetricHook
@@ -122,7 +122,7 @@ def _why_uncertain(error: Exception) -> str:
     """Why a later validation may do without the error; '' if it will not."""
     if isinstance(error.__cause__ or error, torch.cuda.OutOfMemoryError):
         return 'a second model is in memory only now'
-    if user_code.is_of_user(error):
+    if error_origin.is_of_user(error):
         return 'code that is in no library may need what a training makes'
     return ''
 
@@ -131,7 +131,7 @@ def _text(error: Exception) -> str:
     if isinstance(error, DataError):
         # A worker's error holds the whole traceback: its last part counts.
         return f'sanity run, {str(error).strip().rpartition("DataError: ")[2]}'
-    names = user_code.functions_in(error)
+    names = error_origin.functions_in(error)
     key = ('model' if 'val_step' in names else
            'val_evaluator' if {'process', 'build_evaluator',
                                'compute_metrics'} & names else
@@ -175,7 +175,7 @@ def _without_written(part):
 
 def _is_harmless(metric) -> bool:
     """Whether a metric writes no files, also while it processes a batch."""
-    return (type(metric).__module__.partition('.')[0] in user_code.LIBRARIES
+    return (type(metric).__module__.partition('.')[0] in error_origin.LIBRARIES
             and not _names_files(vars(metric)))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from torch import nn
@@ -27,12 +26,7 @@ from ..config import (
     set_in_loaders,
     use_tns_metric,
 )
-from ..utils.command_line import (
-    check_output,
-    command_parser,
-    output_file,
-    positive,
-)
+from ..utils.command_line import check_output, command_parser, output_file
 from ..utils.data_errors import data_errors, name_samples
 from ..utils.files import atomic_write
 from ..utils.hook_helpers import ReplacedMethod
@@ -66,30 +60,6 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0,
         help='given by older launchers')
-    return parser
-
-
-def make_measuring_parser(
-        description: str, ending: str,
-        checkpoint: str | None = '?') -> argparse.ArgumentParser:
-    """A parser of a config, weights, and data to measure them on.
-
-    ``ending`` is that of :func:`output_of`; ``checkpoint``, the ``nargs`` of
-    the weights, is None where no network at its start can be measured.
-    """
-    parser = make_config_parser(description)
-    parser.add_argument('checkpoint', nargs=checkpoint, help='weights')
-    parser.add_argument(
-        '--out', type=output_file, help='default: beside the checkpoint, '
-        f'<checkpoint>{ending}; without one in the work dir')
-    parser.add_argument(
-        '--split', choices=['val', 'test'], default='val', help='of the data')
-    parser.add_argument(
-        '--num-samples', type=positive,
-        help='spread over the dataset; default: all')
-    parser.add_argument(
-        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
-        help='where it runs; default: cuda where there is one, else cpu')
     return parser
 
 

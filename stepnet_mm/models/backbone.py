@@ -1,4 +1,4 @@
-"""Backbones whose residual blocks take a step size."""
+"""StepBackbone, of ResNets, and what all backbones with steps share."""
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

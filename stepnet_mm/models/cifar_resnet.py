@@ -62,15 +62,15 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
             arguments that do not go with ``preact``.
     """
     plain_blocks = (BasicBlock, Bottleneck)
+    #: Arguments of the library for three stages, where they are left out.
+    DEFAULTS: dict[str, Any] = dict(
+        stem_channels=16, strides=(1, 2, 2), dilations=(1, 1, 1),
+        out_indices=(2, ))
 
     def __init__(self,
                  depth: int,
                  block: str = 'bottleneck',
-                 stem_channels: int = 16,
                  base_channels: int = 16,
-                 strides: tuple = (1, 2, 2),
-                 dilations: tuple = (1, 1, 1),
-                 out_indices: tuple = (2, ),
                  zero_init_residual: bool = False,
                  downsample_norm_cfg: dict | None = None,
                  preact: bool = False,
@@ -97,15 +97,9 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
         self.preact = preact
         self.downsample_norm_cfg = downsample_norm_cfg
         super().__init__(
-            depth,
-            stem_channels=stem_channels,
-            base_channels=base_channels,
-            num_stages=3,
-            strides=strides,
-            dilations=dilations,
-            out_indices=out_indices,
+            depth, num_stages=3, base_channels=base_channels,
             zero_init_residual=zero_init_residual,
-            **kwargs)
+            **{**self.DEFAULTS, **kwargs})
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images (N, 3, H, W) -> the outputs of the ``out_indices`` stages."""

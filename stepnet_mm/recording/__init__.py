@@ -5,8 +5,8 @@ Of this rank: hooks/ gathers over ranks.
 May import: attention, residual, steps, stiffness, utils.
 """
 from .attention import find_attention_layers, record_attention
-from .blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .quantity_recorder import QuantityRecorder
+from .residual_blocks import ResidualBlock, find_residual_blocks, list_blocks
 from .trajectory_recorder import TrajectoryRecorder
 
 __all__ = [

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from ..residual import first_tensor
-from ..steps.pooling import AffineMap, BuiltMap, Product
+from ..steps.pooling import AffineMap, BuiltMap, ScaledMap
 from ..stiffness import DEFINITIONS, norm_ratio, sample_norm
 from ..stiffness.nsi import widened
 from ..utils.compilation import in_backward, refuse_compiled
 from ..utils.hook_helpers import unwrap
-from .blocks import InputOf, ResidualBlock, find_residual_blocks
+from .residual_blocks import InputOf, ResidualBlock, find_residual_blocks
 
 CHOOSE_OTHERS = 'choose other blocks by a regular expression, blocks=...'
 TELL_APART = ('tell stages that share a container apart by '
@@ -286,13 +286,13 @@ class _BlockHooks:
         if self.current is not None:
             self.current[key] = self._read(value)
 
-    def _read(self, x: Tensor | AffineMap | BuiltMap | Product) -> Tensor:
+    def _read(self, x: Tensor | AffineMap | BuiltMap | ScaledMap) -> Tensor:
         """2-norm of each sample of a map, also of a fused block's parts."""
         if isinstance(x, AffineMap):
             return x.norm()
         if isinstance(x, BuiltMap):
             x = x.values
-        elif isinstance(x, Product):
+        elif isinstance(x, ScaledMap):
             if isinstance(x.values, AffineMap):
                 return x.values.norm(x.step_size)
             x = x.values * x.step_size.to(x.values.dtype)

@@ -1,4 +1,4 @@
-"""A training state that is this run's, of types that load again."""
+"""What a checkpoint may hold: this run's state, of types that load again."""
 import os.path as osp
 from collections import Counter, OrderedDict, defaultdict, deque
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The state of a training that mmengine's checkpoint lacks.
+"""The training state in a checkpoint, which mmengine's lacks.
 
 It is the place in the data, whether a validation is due, the counts of early
 stopping, and the random generators and buffers of every rank. ResumableLoop

@@ -1,4 +1,4 @@
-"""A pickle module for torch with allow-lists.
+"""Which types a checkpoint may hold: a pickle module with allow-lists.
 
 Python's unpickler in Python, with three rules: a name is looked up in a
 table, never imported; calls, new objects and states are allowed for listed

@@ -1,4 +1,4 @@
-"""The interface of all attention modules: attention is a step size.
+"""StepSize, the interface of all attention modules, and build_step.
 
 A residual block is x_{t+1} = x_t + f(x_t) * Δt. A step-size module computes Δt
 from f (Eq. 7: SE, ECA, ...) or from both states (Eq. 12: StepAdaptor), so all
@@ -11,7 +11,7 @@ from typing import Any
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
-from .pooling import PooledMap, Product
+from .pooling import PooledMap, ScaledMap
 
 
 class StepSize(nn.Module):
@@ -64,18 +64,18 @@ class StepSize(nn.Module):
         self.delta = nn.Identity()
 
     def forward(self, *states: Tensor,
-                multiply: bool = True) -> Tensor | Product:
+                multiply: bool = True) -> Tensor | ScaledMap:
         """Scale a residual by its step size.
 
         Args:
             *states (Tensor): ``(identity, residual)``, x_t and f of equal
                 shape (N, C, H, W); or ``(residual, )`` for a module that does
                 not need x_t.
-            multiply (bool): False returns a Product of a map that exists.
+            multiply (bool): False returns a ScaledMap of a map that exists.
 
         Returns:
             Tensor: f ⊗ Δt, shape and dtype of the residual; for a
-            :class:`~.pooling.PooledMap` a :class:`~.pooling.Product`.
+            :class:`~.pooling.PooledMap` a :class:`~.pooling.ScaledMap`.
 
         Raises:
             ValueError: if x_t is needed and not given.
@@ -91,7 +91,7 @@ class StepSize(nn.Module):
         if isinstance(residual, PooledMap) or not multiply:
             values: Any = residual if isinstance(
                 residual, Tensor) else getattr(residual, 'values', residual)
-            return Product(values, step_size)
+            return ScaledMap(values, step_size)
         if step_size.dtype is not residual.dtype:
             step_size = step_size.to(residual.dtype)
         return residual * step_size

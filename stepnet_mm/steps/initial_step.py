@@ -1,4 +1,4 @@
-"""Steps that start at one number for every input."""
+"""init_step: steps that start at one number for every input."""
 import math
 
 from .base import StepSize

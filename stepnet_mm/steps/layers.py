@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..utils.direct_calls import normalize
-from ..utils.user_code import functions_in
+from ..utils.error_origin import functions_in
 
 
 class Excitation(nn.Sequential):

@@ -47,7 +47,7 @@ def global_linear(x: 'Tensor | PooledMap',
     return _pooled(x).transform(linear)
 
 
-class Product(NamedTuple):
+class ScaledMap(NamedTuple):
     """A map ⊗ Δt, not yet multiplied; a map that exists is its values."""
     values: 'Tensor | AffineMap'
     step_size: Tensor

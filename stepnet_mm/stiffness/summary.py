@@ -1,4 +1,4 @@
-"""The numbers of a measurement that are logged."""
+"""The scalars of a measurement, as TNSHook and TNSMetric log them."""
 import math
 from collections.abc import Sequence
 

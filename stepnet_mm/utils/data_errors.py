@@ -9,7 +9,7 @@ from typing import Any
 
 from mmengine.fileio import load
 
-from .user_code import functions_in
+from .error_origin import functions_in
 
 
 class DataError(ValueError):

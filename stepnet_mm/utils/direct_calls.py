@@ -1,8 +1,8 @@
-"""Layers without the call of a module, where nobody looks into it.
+"""Layers without nn.Module's call, for networks that wait for the host.
 
-With small maps a network waits for the host, which takes two thirds of a
-layer's time for ``nn.Module.__call__``, the layer's own Python and the lookup
-of its parameters. The operators are the same, and so are the results.
+Only where nobody looks into the call. With small maps two thirds of a layer's
+time go into ``nn.Module.__call__``, the layer's own Python and the lookup of
+its parameters. The operators are the same, and so are the results.
 """
 from typing import Any
 

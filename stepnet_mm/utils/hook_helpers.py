@@ -1,4 +1,4 @@
-"""What hooks and recorders share: checks, loaders, models, own methods."""
+"""What hooks and recorders share: ReplacedMethod, loaders, modes, checks."""
 import functools
 from collections.abc import Callable
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""One style for every figure, and layout.
+"""One style for every figure: colours, layout, linear or log axes.
 
 The sheet figures.mplstyle holds colours, fonts and lengths. pyplot is imported
 nowhere, so that no figure stays open.
@@ -46,16 +46,16 @@ def color(index: int) -> str:
     return COLORS[index % len(COLORS)]
 
 
-def look(index: int) -> dict[str, Any]:
+def line_style(index: int) -> dict[str, Any]:
     """Colour and line style; 28 of them differ."""
     return dict(color=color(index), linestyle=STYLES[index % len(STYLES)])
 
 
-def looks(names: list[str]) -> list[dict[str, Any]]:
+def line_styles(names: list[str]) -> list[dict[str, Any]]:
     """Colour and line style of each; the colours of methods, if all are."""
     own = [METHODS.get(re.sub(r'_seed\d+$', '', name.lower()))
            for name in names]
-    return [dict(look(i), **(dict(color=known) if all(own) else {}))
+    return [dict(line_style(i), **(dict(color=known) if all(own) else {}))
             for i, known in enumerate(own)]
 
 

@@ -4,10 +4,10 @@ from math import inf, nan
 from types import SimpleNamespace
 
 import pytest
+from make_mini_coco import make_mini_coco
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader
 
-from make_mini_coco import make_mini_coco
 from stepnet_mm.datasets.data_warnings import data_warnings
 
 

@@ -19,7 +19,7 @@ from resume_run import (
 
 from stepnet_mm.hooks import sanity_run_hook as module
 from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
-from stepnet_mm.utils import user_code
+from stepnet_mm.utils import error_origin
 
 VALIDATION = dict(
     val_dataloader=dict(
@@ -108,8 +108,8 @@ def loops(monkeypatch):
 def of_library(monkeypatch):
     """What this file and its metric's define is a library's."""
     monkeypatch.setattr(
-        user_code, 'LIBRARIES',
-        (*user_code.LIBRARIES, __name__, RandomMetric.__module__))
+        error_origin, 'LIBRARIES',
+        (*error_origin.LIBRARIES, __name__, RandomMetric.__module__))
 
 
 @pytest.mark.core

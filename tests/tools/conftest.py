@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from make_mini_coco import make_mini_coco
 from mmengine.config import Config
 
-from make_mini_coco import make_mini_coco
 from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 

@@ -3,7 +3,6 @@ import io
 
 import numpy as np
 import pytest
-
 from make_mini_coco import CLASSES, make_mini_coco
 
 pytestmark = pytest.mark.filterwarnings(

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from equality import undrawn
+from make_mini_coco import make_mini_coco
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 
 from stepnet_mm.config.conversion import Backbone, to_stepnet
 from stepnet_mm.config.own_data import find_data
-from make_mini_coco import make_mini_coco
 from stepnet_mm.launch.entry import build_loader
 
 PLAIN = '''

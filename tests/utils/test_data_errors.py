@@ -2,11 +2,11 @@
 import json
 
 import pytest
+from make_mini_coco import make_mini_coco
 from mmcv.transforms import BaseTransform
 from mmengine.dataset import BaseDataset, ConcatDataset, pseudo_collate
 from torch.utils.data import DataLoader
 
-from make_mini_coco import make_mini_coco
 from stepnet_mm.resume.resumable_loader import ResumableLoader
 from stepnet_mm.utils.data_errors import (
     DataError,

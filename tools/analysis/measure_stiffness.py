@@ -27,7 +27,7 @@ from stepnet_mm.recording import (
     list_blocks,
     probe,
 )
-from stepnet_mm.utils.command_line import positive
+from stepnet_mm.utils.command_line import output_file, positive
 from stepnet_mm.utils.file_lock import file_lock, lock_beside
 from stepnet_mm.utils.files import file_digest
 from stepnet_mm.utils.provenance import today
@@ -37,7 +37,19 @@ ENDING = '_stiffness.jsonl'
 
 
 def parse_args():
-    parser = entry.make_measuring_parser(__doc__, ENDING)
+    parser = entry.make_config_parser(__doc__)
+    parser.add_argument('checkpoint', nargs='?', help='weights')
+    parser.add_argument(
+        '--out', type=output_file, help='default: beside the checkpoint, '
+        f'<checkpoint>{ENDING}; without one in the work dir')
+    parser.add_argument(
+        '--split', choices=['val', 'test'], default='val', help='of the data')
+    parser.add_argument(
+        '--num-samples', type=positive,
+        help='spread over the dataset; default: all')
+    parser.add_argument(
+        '--device', default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where it runs; default: cuda where there is one, else cpu')
     parser.add_argument('--name', help="in figures (default: the config's)")
     parser.add_argument(
         '--batch-size', type=positive,

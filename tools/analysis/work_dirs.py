@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stepnet_mm.stiffness import DEFINITIONS, read_stiffness_record
-from stepnet_mm.utils.log_folders import logged
+from stepnet_mm.utils.training_logs import logged
 
 
 def method_of(name: str) -> str:

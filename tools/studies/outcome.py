@@ -20,8 +20,8 @@ from stepnet_mm.utils.files import (
     parse_line,
     read_last_checkpoint,
 )
-from stepnet_mm.utils.log_folders import log_folders, logged
 from stepnet_mm.utils.provenance import today, versions
+from stepnet_mm.utils.training_logs import log_folders, logged
 
 #: Of a run that was not begun.
 TIMES = dict(cpu_seconds=0., wall_seconds=0.)

@@ -7,7 +7,7 @@ from held_lock import held_lock
 from jobs import train_in_forks
 
 from stepnet_mm.launch import work_dir as module
-from stepnet_mm.launch.work_dir import TRAINING_LOCK, work_dir_lock
+from stepnet_mm.launch.work_dir_lock import TRAINING_LOCK, work_dir_lock
 
 
 @pytest.fixture(autouse=True)

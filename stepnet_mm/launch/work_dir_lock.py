@@ -1,4 +1,4 @@
-"""The lock of a work dir."""
+"""The lock that keeps a second training out of a work dir."""
 import errno
 import os
 import sys
