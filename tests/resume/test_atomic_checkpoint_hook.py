@@ -6,23 +6,13 @@ import resume_run
 import torch
 from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
-from resume_run import (
-    assert_same,
-    checkpoints,
-    final_state,
-    resume_runner,
-    seen,
-)
+from resume_run import assert_same, checkpoints, final_state, seen
 
 from stepnet_mm.resume import AtomicLocalBackend
 
 FALLING = dict(type='FallingMetric')
 train = functools.partial(resume_run.train, interval=5)
 resumed = functools.partial(resume_run.resumed, interval=5)
-
-
-def last(folder):
-    return os.path.basename((folder / 'last_checkpoint').read_text())
 
 
 def damage(path):
@@ -44,7 +34,7 @@ def test_as_many_are_kept_as_asked_for(tmp_path, monkeypatch):
         kept = [sum(n.startswith(kind) for n in names) for names in there]
         assert all(kept[kept.index(1):])
     assert checkpoints(tmp_path) == ['iter_33.pth', 'best_loss_iter_33.pth']
-    assert last(tmp_path) == 'iter_33.pth'
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('/iter_33.pth')
     best = torch.load(tmp_path / 'best_loss_iter_33.pth', weights_only=False)
     assert 'optimizer' not in best and 'training_state' not in best
 
@@ -58,12 +48,11 @@ def test_killed_during_a_save(tmp_path, monkeypatch, whole):
             raise KeyboardInterrupt
         replace(source, target)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, 'replace', killed)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path)
+        train(tmp_path)
     assert 'iter_10.pth.unfinished' in os.listdir(tmp_path)
-    assert last(tmp_path) == 'iter_5.pth'
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('/iter_5.pth')
     assert_same(whole(), final_state(train(tmp_path, resume=True)))
     assert not [n for n in os.listdir(tmp_path) if 'unfinished' in n]
 
@@ -113,8 +102,9 @@ def test_a_validation_resumes_nothing(tmp_path):
     """As with the config that a training with --resume wrote."""
     train(tmp_path, stop=7)
     weights = str(tmp_path / 'iter_5.pth')
-    runner = resume_runner(tmp_path, resume=True, load_from=weights,
-                           cfg=Config(dict(auto_resume=True)))
+    runner = resume_run.resume_runner(
+        tmp_path, resume=True, load_from=weights,
+        cfg=Config(dict(auto_resume=True)))
     loaded = []
     runner.resume = loaded.append  # mmengine's own would build the loop
     runner.val()

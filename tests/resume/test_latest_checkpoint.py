@@ -14,21 +14,15 @@ from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.safe_loading.loaders import UnsafeCheckpointError
 
 
-def state(iteration):
-    """A training's, in small."""
-    return dict(
-        state_dict=dict(weight=torch.rand(8, 8)), message_hub=dict(a=1),
-        meta=dict(epoch=0, iter=iteration, cfg='a = 1\n'))
-
-
 @pytest.fixture
 def folder(tmp_path):
     """A work dir with iter_1.pth and the newer iter_2.pth."""
     folder = tmp_path / "it's Ü模 [lr=0.1]"
     folder.mkdir()
+    state = dict(meta={}, message_hub={}, state_dict=dict(w=torch.rand(999)))
     for iteration in (1, 2):
         path = folder / f'iter_{iteration}.pth'
-        torch.save(state(iteration), path)
+        torch.save(state, path)
         os.utime(path, (iteration, iteration))
     return folder
 
@@ -36,10 +30,6 @@ def folder(tmp_path):
 def chosen(folder):
     path, wrong = latest_checkpoint(str(folder), template='iter_{}.pth')
     return os.path.basename(path), wrong
-
-
-def points(folder, content):
-    (folder / 'last_checkpoint').write_bytes(os.fsencode(content))
 
 
 @pytest.mark.parametrize('template, name', [
@@ -61,7 +51,7 @@ def test_a_copied_work_dir_goes_on_by_itself(folder, tmp_path, out):
     """So does one that was moved; ``out`` is a checkpoint hook's out_dir."""
     here = tmp_path / 'copy'
     shutil.copytree(folder, here / out)
-    points(here, folder / 'iter_2.pth')
+    (here / 'last_checkpoint').write_text(f'{folder}/iter_2.pth')
     os.utime(folder / 'iter_2.pth', (9, 9))
     assert latest_checkpoint(str(here), str(here / out), 'iter_{}.pth') == (
         str(here / out / 'iter_2.pth'), {})
@@ -70,7 +60,7 @@ def test_a_copied_work_dir_goes_on_by_itself(folder, tmp_path, out):
 @pytest.mark.parametrize('content', [
     b'\xff\xfe\x80', b'\0\0', b'http://127.0.0.1:9/a.pth', b'/dev/zero'])
 def test_a_pointer_that_is_garbage(folder, content):
-    points(folder, content)
+    (folder / 'last_checkpoint').write_bytes(content)
     name, wrong = chosen(folder)
     assert name == 'iter_2.pth' and len(wrong) == 1
 

@@ -2,6 +2,7 @@ import functools
 import os
 import signal
 import subprocess
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -59,29 +60,33 @@ def hooks(**kwargs):
 finish = functools.partial(train, interval=1000)
 
 
-def fail(*_):
-    raise ConnectionError
-
-
 def leave(folder, **kwargs):
     with pytest.raises(SystemExit) as left:
         finish(folder, **kwargs)
     assert left.value.code == EXIT_PREEMPTED == 75
 
 
-@pytest.mark.parametrize('by_epoch, sent, saved', [
-    pytest.param(True, dict(at=7), 7, marks=pytest.mark.core),
-    (True, dict(at=33, number='SIGTERM'), 33),
+#: Of a hook that draws random numbers before each validation.
+DRAWING = dict(before_val=lambda runner: torch.rand(()))
+
+
+@pytest.mark.parametrize('settings, sent, saved', [
+    pytest.param({}, dict(at=7), 7, marks=pytest.mark.core),
+    ({}, dict(at=33, number='SIGTERM'), 33),
     # With EMA, whose weights are in the model at that moment.
-    (True, dict(at=2, where='before_val_iter'), 11),
-    (False, dict(at=5, where='before_val_iter', number='SIGUSR2'), 16)])
-def test_the_run_goes_on_as_if_nothing_had_been(tmp_path, whole, by_epoch,
+    ({}, dict(at=2, where='before_val_iter'), 11),
+    (dict(on=DRAWING), dict(at=2, where='before_val_iter'), 11),
+    (dict(by_epoch=False), dict(at=5, where='before_val_iter',
+                                number='SIGUSR2'), 16)])
+def test_the_run_goes_on_as_if_nothing_had_been(tmp_path, whole, settings,
                                                 sent, saved):
-    leave(tmp_path, by_epoch=by_epoch, hooks=hooks(**sent))
+    leave(tmp_path, hooks=hooks(**sent), **settings)
     # The last iteration is saved as in any run, too.
-    assert f'preempted_iter_{saved}.pth' == checkpoints(tmp_path)[-1]
-    resumed = finish(tmp_path, by_epoch=by_epoch, resume=True)
-    assert_same(whole(by_epoch=by_epoch), final_state(resumed))
+    *others, last = checkpoints(tmp_path)
+    assert last == f'preempted_iter_{saved}.pth'
+    assert others == ['iter_33.pth'] * (saved == 33)
+    resumed = finish(tmp_path, resume=True, **settings)
+    assert_same(whole(**settings), final_state(resumed))
 
 
 @pytest.mark.core
@@ -109,16 +114,6 @@ def test_gradients_that_wait_for_a_step_are_not_lost(tmp_path, where, at,
     assert checkpoints(tmp_path) == [f'preempted_iter_{saved}.pth']
 
 
-def test_in_a_validation_with_a_hook(tmp_path):
-    """Which draws random numbers."""
-    drawing = dict(on=dict(before_val=lambda runner: torch.rand(())))
-    whole = finish(tmp_path / 'whole', **drawing)
-    leave(tmp_path, hooks=hooks(where='before_val_iter', at=2), **drawing)
-    assert checkpoints(tmp_path) == ['preempted_iter_11.pth']
-    assert_same(final_state(whole), final_state(
-        finish(tmp_path, resume=True, **drawing)))
-
-
 @pytest.mark.parametrize('option', ['--resume', '--resume PATH', ''])
 def test_a_job_is_requeued_if_its_command_resumes(tmp_path, monkeypatch,
                                                   option):
@@ -127,7 +122,7 @@ def test_a_job_is_requeued_if_its_command_resumes(tmp_path, monkeypatch,
     Also if a visualizer's server is gone.
     """
     there = []
-    monkeypatch.setattr(Visualizer, 'close', fail)
+    monkeypatch.setattr(Visualizer, 'close', Mock(side_effect=ConnectionError))
     monkeypatch.setattr(
         'stepnet_mm.resume.preemption_hook.requeue',
         lambda most, say: there.append({*os.listdir(tmp_path / 'a')}))
