@@ -37,9 +37,8 @@ def trained(tmp_path_factory):
 
 @pytest.mark.core
 def test_training_is_bit_identical_with_the_hook(trained, tmp_path):
-    plain = train(tmp_path, []).model.state_dict()
-    watched = trained[1].state_dict()
-    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    assert_same(train(tmp_path, []).model.state_dict(),
+                trained[1].state_dict())
 
 
 def test_what_is_recorded_is_what_the_network_does(trained):
@@ -97,4 +96,4 @@ def test_of_two_processes_one_writes_and_both_see_an_error(tmp_path,
 
     (first, state), (second, other) = results_of_ranks(run)
     assert (first, second) == ([0, 2, 4], [])
-    assert all(torch.equal(state[key], other[key]) for key in state)
+    assert_same(state, other)

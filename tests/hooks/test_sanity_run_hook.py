@@ -7,6 +7,7 @@ from mmengine import dist
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS, METRICS, MODELS
 from resume_run import (
+    VALIDATION,
     AugmentedDataset,
     DropoutModel,
     RandomMetric,
@@ -20,12 +21,6 @@ from resume_run import (
 from stepnet_mm.hooks import sanity_run_hook as module
 from stepnet_mm.hooks.sanity_run_hook import SanityRunHook
 from stepnet_mm.utils import error_origin
-
-VALIDATION = dict(
-    val_dataloader=dict(
-        dataset=dict(type='AugmentedDataset', size=6),
-        sampler=dict(type='DefaultSampler', shuffle=False), batch_size=2),
-    val_evaluator=dict(type='RandomMetric'))
 
 
 @MODELS.register_module()
@@ -43,11 +38,6 @@ class QueueModel(DropoutModel):
 
 def fail(self, *args, **kwargs):
     raise KeyError('iscrowd')
-
-
-def fail_on_the_second_rank(self, *args):
-    if dist.get_rank():
-        fail(self)
 
 
 @METRICS.register_module()
@@ -77,11 +67,9 @@ class Retriever(DropoutModel):
         self.prototype = dict(dataset=dict(type='AugmentedDataset'))
 
 
-def runner_of(folder, hook=None, **kwargs):
-    settings = {**VALIDATION, **kwargs}
+def runner_of(folder, **kwargs):
     return resume_runner(
-        folder, hooks=[dict(type=hook)] if hook else [], cfg=dict(settings),
-        interval=100, **settings)
+        folder, interval=100, cfg={**VALIDATION, **kwargs}, **kwargs)
 
 
 def warned(folder, **settings):
@@ -170,7 +158,8 @@ def test_a_users_metric_is_not_tried(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('settings', [
-    dict(hook='PreparingHook'), dict(model=dict(type='Retriever')),
+    dict(hooks=[dict(type='PreparingHook')]),
+    dict(model=dict(type='Retriever')),
     dict(train_cfg=dict(by_epoch=True, max_epochs=1, val_begin=2))])
 def test_where_it_is_left_out(tmp_path, loops, settings):
     SanityRunHook().before_train(runner_of(tmp_path, **settings))
@@ -179,7 +168,8 @@ def test_where_it_is_left_out(tmp_path, loops, settings):
 
 def test_all_ranks_end_with_the_error_of_one(tmp_path, monkeypatch,
                                              of_library):
-    monkeypatch.setattr(RandomMetric, 'process', fail_on_the_second_rank)
+    monkeypatch.setattr(RandomMetric, 'process', lambda *args: (
+        dist.get_rank() and fail(*args)))
     first, second = train_on_ranks(
         2, tmp_path, hooks=[dict(type=SanityRunHook)], **VALIDATION)
     assert first == second and 'sanity run, val_eva' in first

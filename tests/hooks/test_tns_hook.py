@@ -1,9 +1,8 @@
 import pytest
 import torch
 from mmengine.model import BaseModel
-from mmengine.runner import Runner
 from ranks import results_of_ranks
-from resume_run import warnings_of
+from resume_run import assert_same, warnings_of
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 from torchvision.models.resnet import BasicBlock, ResNet
@@ -11,9 +10,6 @@ from toy_run import DDP, VALIDATION, hook_count, scalars, toy_runner
 
 from stepnet_mm.hooks import TNSHook
 from stepnet_mm.stiffness import DEFINITIONS
-
-# One worker: what these tests share is made once.
-pytestmark = pytest.mark.xdist_group('tns_hook')
 
 HOOKS = dict(
     batch=dict(type='TNSHook', interval=2),
@@ -26,16 +22,9 @@ def runner_of(folder, hooks, iterations=8, **settings):
     return toy_runner(folder, hooks, iterations, **{**VALIDATION, **settings})
 
 
-def hook_of(runner, name='stiffness'):
-    return next(h for h in runner.hooks
-                if isinstance(h, TNSHook) and h.name == name)
-
-
 @pytest.mark.core
 def test_the_log_and_all_back_ends_get_the_numbers(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import (
-        EventAccumulator,
-    )
+    from tensorboard.backend.event_processing import event_accumulator
     late = dict(
         type='TNSHook', interval=8, name='late', definition='output',
         blocks=r'backbone\.layer2\.\d')
@@ -46,7 +35,8 @@ def test_the_log_and_all_back_ends_get_the_numbers(tmp_path):
     assert rows[0]['stiffness/tns'] != rows[1]['stiffness/tns']
     assert not any('stiffness' in key
                    for row in scalars(tmp_path, 'scalars') for key in row)
-    recorded = EventAccumulator(str(path)).Reload().Scalars('stiffness/tns')
+    recorded = event_accumulator.EventAccumulator(
+        str(path)).Reload().Scalars('stiffness/tns')
     assert [(event.step, event.value) for event in recorded] == [
         (row['step'], pytest.approx(row['stiffness/tns'])) for row in rows]
     log, = tmp_path.glob('*/*.log')
@@ -74,13 +64,12 @@ class Plain(BaseModel):
 def plain_runner(folder, collate=None, **kwargs):
     data = TensorDataset(torch.randn(4, 3, 16, 16), torch.tensor([0, 1] * 2))
     loader = DataLoader(data, 2, collate_fn=collate)
-    return Runner(
-        Plain(), folder, loader, loader, train_cfg=dict(
-            by_epoch=False, max_iters=2, val_interval=2), val_cfg=dict(),
-        val_evaluator=dict(type='TNSMetric'), optim_wrapper=dict(
-            optimizer=dict(type='SGD', lr=.01)), custom_hooks=[
-                dict(type='TNSHook', interval=1, probe=dict(**kwargs)),
-                dict(type='TNSMetricHook')])
+    hooks = [dict(type='TNSHook', interval=1, probe=kwargs),
+             dict(type='TNSMetricHook')]
+    return runner_of(
+        folder, hooks, model=Plain(), train_dataloader=loader,
+        val_dataloader=loader, val_evaluator=dict(type='TNSMetric'),
+        train_cfg=dict(by_epoch=False, max_iters=2, val_interval=2))
 
 
 @pytest.mark.parametrize('collate', [
@@ -138,23 +127,23 @@ def test_it_fails_before_training(tmp_path, hooks, match, settings):
 def test_a_compiled_train_step_may_have_a_probe_alone(tmp_path):
     runner = runner_of(tmp_path, HOOKS.values())
     runner.cfg.compile = True
-    hook_of(runner, 'probe').before_train(runner)
+    batch, probe = (h for h in runner.hooks if isinstance(h, TNSHook))
+    probe.before_train(runner)
     with pytest.raises(ValueError, match='compile=False'):
-        hook_of(runner).before_train(runner)
+        batch.before_train(runner)
 
 
 @pytest.mark.core
 def test_training_is_bit_identical_with_all_hooks(tmp_path):
     """Several on the same iterations, which leave nothing behind."""
-    plain = runner_of(tmp_path / 'plain', [], 6).train().state_dict()
+    plain = runner_of(tmp_path / 'plain', [], 6).train()
     runner = runner_of(
         tmp_path / 'watched', [
             *HOOKS.values(), dict(type='TNSMetricHook'),
             *(dict(type='TNSHook', interval=3, definition=key, name=key)
               for key in DEFINITIONS)],
         6, val_evaluator=dict(type='TNSMetric'))
-    watched = runner.train().state_dict()
-    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    assert_same(plain.state_dict(), runner.train().state_dict())
     assert 'train_step' not in vars(runner.model)
     assert hook_count(runner.model) == 0
     first, second = (

@@ -104,7 +104,6 @@ def test_step_sizes_of_samples_that_are_not_finite_do_not_count(tmp_path):
 def test_no_hook_is_left_when_the_evaluation_raises(tmp_path):
     runner = runner_of(tmp_path, val_evaluator=[
         dict(type='TNSMetric'), dict(type='TNSMetric', prefix='other')])
-
     layer = runner.model.backbone.layer2[1].conv2
     layer.forward = None
     with pytest.raises(TypeError):

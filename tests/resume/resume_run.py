@@ -100,6 +100,14 @@ class StopHook(Hook):
         raise Stopped
 
 
+#: The validation of :func:`resume_runner`.
+VALIDATION = dict(
+    val_dataloader=dict(
+        dataset=dict(type='AugmentedDataset', size=6), batch_size=2,
+        sampler=dict(type='DefaultSampler', shuffle=False)),
+    val_evaluator=dict(type='RandomMetric'))
+
+
 def resume_runner(work_dir, by_epoch=True, workers=0, interval=1, hooks=(),
                   checkpoint=None, sampler=None, ema=None, loader=None, on=(),
                   **kwargs):
@@ -121,11 +129,8 @@ def resume_runner(work_dir, by_epoch=True, workers=0, interval=1, hooks=(),
             batch_size=3, num_workers=workers,
             persistent_workers=workers > 0), **(loader or {})),
         train_cfg=train_cfg,
-        val_dataloader=dict(
-            dataset=dict(type='AugmentedDataset', size=6), batch_size=2,
-            sampler=dict(type='DefaultSampler', shuffle=False)),
+        **VALIDATION,
         val_cfg=dict(),
-        val_evaluator=dict(type='RandomMetric'),
         optim_wrapper=dict(optimizer=dict(type='Adam', lr=.01)),
         param_scheduler=[
             dict(type='LinearLR', start_factor=.1, end=20, by_epoch=False),
@@ -141,8 +146,7 @@ def resume_runner(work_dir, by_epoch=True, workers=0, interval=1, hooks=(),
         custom_hooks=[
             dict(dict(type='EMAHook', momentum=.1), **(ema or {})), *hooks
         ])
-    settings.update(kwargs)
-    runner, hook = toy_runner(work_dir, **settings), Hook()
+    runner, hook = toy_runner(work_dir, **{**settings, **kwargs}), Hook()
     vars(hook).update(on)
     runner.register_hook(hook)
     return runner
