@@ -145,17 +145,12 @@ def test_of_our_configs_the_model_stays(name, monkeypatch):
             ] == [step['type'] for step in dataset.pipeline]
 
 
-WRITTEN_OUT = """
-model = dict(type='mmdet.models.detectors.faster_rcnn.FasterRCNN',
-             act=dict(type='torch.nn.modules.activation.ReLU'))
-test_dataloader = dict(dataset=dict(pipeline=[
-    dict(type='mmdet.datasets.transforms.formatting.PackDetInputs')]))
-"""
-
-
 def test_a_class_by_its_path_is_that_of_a_registry():
     """As configs in mmengine's newer style are written out."""
-    found = kept(WRITTEN_OUT)
+    found = kept(
+        'model = dict(type="mmdet.models.detectors.faster_rcnn.FasterRCNN",'
+        'act=dict(type="torch.nn.modules.activation.ReLU"))\n' + pipeline(
+            'dict(type="mmdet.datasets.transforms.formatting.PackDetInputs")'))
     assert found.model == dict(
         type='mmdet.FasterRCNN', act=dict(type='mmengine.ReLU'))
     step, = found.test_dataloader.dataset.pipeline

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PureWindowsPath
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -247,12 +248,8 @@ def test_a_file_that_was_written_without_checksums(path):
     (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 'some://')])
 def test_what_is_no_damage_is_told_apart(path, monkeypatch, register, error,
                                           prefix):
-
-    def fail(*_, **__):
-        raise error
-
     torch.save(torch.zeros(1), path)
-    monkeypatch.setattr(torch.serialization, '_load', fail)
+    monkeypatch.setattr(torch.serialization, '_load', Mock(side_effect=error))
     register('some://', lambda filename, map_location=None: torch.load(
         filename.removeprefix('some://'), map_location))
     kind, said = (OSError, f'{prefix}{path}: expected') if isinstance(
