@@ -1,6 +1,7 @@
 import json
 import os
-import urllib.error
+from unittest.mock import Mock
+from urllib.error import HTTPError
 
 import cv2
 import numpy as np
@@ -51,15 +52,12 @@ def test_a_truncated_image_is_skipped_and_counted(intact, monkeypatch, share,
     assert broken_images()[str(intact)] == 0
 
 
-def not_found(url):
-    raise urllib.error.HTTPError(url, 404, 'Not Found', None, None)
-
-
 @pytest.mark.parametrize('path', ['http://images.invalid/a.jpg',
                                   '{folder}/missing.jpg'])
 def test_what_is_no_broken_image_stays_stocks_error(intact, monkeypatch, path):
-    monkeypatch.setattr('mmengine.fileio.backends.http_backend.urlopen',
-                        not_found)
+    monkeypatch.setattr(
+        'mmengine.fileio.backends.http_backend.urlopen', Mock(
+            side_effect=HTTPError(path, 404, 'Not Found', None, None)))
     path = path.format(folder=intact.parent)
     with pytest.raises(OSError) as stock:
         LoadImageFromFile()(dict(img_path=path))

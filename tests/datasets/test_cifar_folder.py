@@ -3,48 +3,35 @@ import pickle
 import cv2
 import numpy as np
 import pytest
+from drawn_cifar import draw_cifar
+from mmpretrain.registry import DATASETS
 from resume_run import assert_same
-
-EACH = 2
-
-
-def pixels(number):
-    return np.random.default_rng(0).integers(
-        0, 256, (number, 32, 32, 3), np.uint8)
-
-
-def fill(folder, classes):
-    """Two PNG files a class, in the order of the classes."""
-    for i, image in enumerate(pixels(EACH * len(classes))):
-        path = folder / classes[i // EACH] / f'{i % EACH}.png'
-        path.parent.mkdir(parents=True, exist_ok=True)
-        assert cv2.imwrite(str(path), image[..., ::-1])
 
 
 @pytest.fixture
-def types(monkeypatch):
-    """Our dataset and its base, for pickles of any content."""
-    from mmpretrain.registry import DATASETS
+def base(monkeypatch):
+    """The base of our dataset, for pickles of any content."""
     base = DATASETS.get('CIFAR10')
     monkeypatch.setattr(base, 'train_list', [['a', None], ['b', None]])
     monkeypatch.setattr(base, 'test_list', [['c', None]])
-    return DATASETS.get('FolderCIFAR10'), base
+    return base
 
 
 @pytest.fixture
-def cifar10(tmp_path, types):
-    """The type, whose images are in tmp_path/train."""
-    cls, base = types
-    fill(tmp_path / 'train', base.METAINFO['classes'])
-    return cls
+def cifar10(tmp_path):
+    """Our dataset, whose images are in tmp_path/train."""
+    draw_cifar(tmp_path, 2, 0)
+    return DATASETS.get('FolderCIFAR10')
 
 
-def pickle_images(root, base):
-    """The images of :func:`fill` as the base class reads them."""
+def pickle_images(files, root, base):
+    """Two image files a class as the base class reads them."""
     folder = root / base.base_folder
     folder.mkdir(parents=True)
-    images = pixels(EACH * len(base.METAINFO['classes']))
-    labels = [i // EACH for i in range(len(images))]
+    images = np.array([
+        cv2.imread(f'{files}/{name}/{i}.png')[..., ::-1]
+        for name in base.METAINFO['classes'] for i in range(2)])
+    labels = [i // 2 for i in range(len(images))]
     flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
     for name, part in (('a', slice(7)), ('b', slice(7, None)),
                        ('c', slice(3))):
@@ -59,14 +46,13 @@ def assert_equal(found, expected):
 
 
 @pytest.mark.core
-def test_a_folder_gives_what_the_pickles_give(tmp_path, types):
+def test_a_folder_gives_what_the_pickles_give(tmp_path, cifar10, base):
     """And pickles what they give the base class."""
-    cls, base = types
-    fill(tmp_path / 'files/train', base.METAINFO['classes'])
-    pickle_images(tmp_path / 'pickles', base)
+    pickle_images(tmp_path / 'train', tmp_path / 'pickles', base)
     pickles = dict(data_root=str(tmp_path / 'pickles'), download=False)
-    assert_equal(cls(data_root=str(tmp_path / 'files')), base(**pickles))
-    assert_equal(cls(**pickles, split='test'), base(**pickles, split='test'))
+    assert_equal(cifar10(data_root=str(tmp_path)), base(**pickles))
+    pickles['split'] = 'test'
+    assert_equal(cifar10(**pickles), base(**pickles))
 
 
 def test_jpeg_files_and_others_beside_them(tmp_path, cifar10):

@@ -10,6 +10,8 @@ from torch.utils.data import ConcatDataset, DataLoader
 
 from stepnet_mm.datasets.data_warnings import data_warnings
 
+NAMES = 'circle', 'square', 'triangle'
+
 
 def warnings_of(dataset, count=3, end=100, last=4):
     schedule = dict(param_scheduler=[
@@ -25,16 +27,17 @@ def warnings_of(dataset, count=3, end=100, last=4):
 
 @pytest.fixture
 def coco(tmp_path):
-    """coco(edit, classes): a CocoDataset whose annotations were edited."""
+    """coco(classes, kind=changes): a CocoDataset whose rows were changed."""
     datasets = pytest.importorskip('mmdet.datasets')
     make_mini_coco(tmp_path, train=3, val=3, size=64)
     path = tmp_path / 'annotations/instances_train2017.json'
 
-    def build(edit=None, classes=('circle', 'square', 'triangle')):
-        if edit:
-            content = json.loads(path.read_text())
-            edit(content)
-            path.write_text(json.dumps(content))
+    def build(classes=NAMES, **changed):
+        content = json.loads(path.read_text())
+        for kind, changes in changed.items():
+            for row, change in zip(content[kind], changes):
+                row.update(change)
+        path.write_text(json.dumps(content))
         return datasets.CocoDataset(
             str(path), metainfo=dict(classes=classes),
             data_prefix=dict(img=str(tmp_path / 'train2017')))
@@ -42,35 +45,20 @@ def coco(tmp_path):
     return build
 
 
-NAMES = 'circle', 'square', 'triangle'
-
-
-def rename(content):
-    content['categories'][1].update(name='circle')
-
-
-def shrink(content):
-    content['annotations'][0]['area'] = 0
-    content['annotations'][1]['bbox'][2] = .5
-
-
-def spoil(content):
-    """Stock leaves out the first and clips the last."""
-    content['annotations'][0]['bbox'][0] = nan
-    content['annotations'][1]['area'] = nan
-    content['annotations'][2]['bbox'][3] = inf
-
-
-@pytest.mark.parametrize('edit, classes, count, words', [
-    (None, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
-    (None, NAMES, 80, ['the 80 classes of the model', 'got 3']),
-    (rename, ('circle', 'triangle'), 2, ['got 3', 'one name']),
-    (None, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
-    (None, 'circle', 3, ["('circle', )"]),
-    (shrink, NAMES, 3, ['got 2 of']),
-    (spoil, NAMES, 3, ['got 3 of'])])
-def test_annotations_that_do_not_fit(coco, edit, classes, count, words):
-    line, *_ = warnings_of(ConcatDataset([coco(edit, classes)]), count)
+@pytest.mark.parametrize('changed, classes, count, words', [
+    ({}, NAMES, 2, ['train_dataloader.dataset: ', 'num_classes', 'got 3']),
+    ({}, NAMES, 80, ['the 80 classes of the model', 'got 3']),
+    (dict(categories=[{}, dict(name='circle')]), ('circle', 'triangle'), 2,
+     ['got 3', 'one name']),
+    ({}, ('Circle', 'square', 'triangle'), 3, ['got 2', 'absent']),
+    ({}, 'circle', 3, ["('circle', )"]),
+    (dict(annotations=[dict(area=0), dict(bbox=[9, 9, .5, 9])]), NAMES, 3,
+     ['got 2 of']),
+    # Stock leaves out the first and clips the last.
+    (dict(annotations=[dict(bbox=[nan, 9, 9, 9]), dict(area=nan), dict(
+        bbox=[9, 9, 9, inf])]), NAMES, 3, ['got 3 of'])])
+def test_annotations_that_do_not_fit(coco, changed, classes, count, words):
+    line, *_ = warnings_of(ConcatDataset([coco(classes, **changed)]), count)
     assert all(word in line for word in words)
 
 
