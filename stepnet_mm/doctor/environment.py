@@ -129,8 +129,9 @@ def config(path: str) -> Iterator[dict]:
     """Whether a config and its datasets can be read."""
     from ..config import read_config
     from ..config.options import forbid_downloads
-    from ..launch.entry import build_loader
+    from ..launch.entry import build_loader, check_model
     cfg = read_config(path)
+    check_model(cfg)
     yield row('ok', f'{path}: it reads')
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'

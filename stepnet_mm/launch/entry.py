@@ -86,7 +86,8 @@ def config_from(args: argparse.Namespace) -> Config:
     return cfg
 
 
-def _check_model(cfg: Config) -> None:
+def check_model(cfg: Config) -> None:
+    """Raise ValueError if a config has no model."""
     if not cfg.get('model'):
         raise ValueError(f'{cfg.filename}: expected a config with a model, '
                          f'got the keys {sorted(cfg)}; name another file')
@@ -130,7 +131,7 @@ def build_runner(cfg: Config, changes: Sequence[str] = (),
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
-        _check_model(cfg)
+        check_model(cfg)
         runner = Runner.from_cfg(cfg)
     if isinstance(runner, Runner):
         if own and is_first_rank():  # over what mmengine has written
@@ -165,7 +166,7 @@ def build_model(cfg: Config, checkpoint: str | None = None, device='cpu',
     """
     from mmengine.model import revert_sync_batchnorm
     from mmengine.runner import load_checkpoint, set_random_seed
-    _check_model(cfg)
+    check_model(cfg)
     set_scope(cfg)
     set_random_seed((cfg.get('randomness') or {}).get('seed') or 0)
     model_cfg = copy.deepcopy(cfg.model)

@@ -147,9 +147,10 @@ class NonFiniteLossHook(Hook):
                 f'{what}; NonFiniteLossHook has skipped its update, '
                 f'{self.skipped} so far')
             return
-        why = (f'{what}, {self._in_a_row} times in a row; a lower learning '
-               'rate, warm-up or clip_grad may prevent it, NonFiniteLossHook('
-               "action='skip', max_skips=...) leaves such batches out")
+        often = f', {self._in_a_row} times in a row' * self._skips
+        why = (f'{what}{often}; a lower learning rate, warm-up or clip_grad '
+               "may prevent it, NonFiniteLossHook(action='skip', "
+               'max_skips=...) leaves such batches out')
         if dist.is_main_process():
             with atomic_write(Path(runner.work_dir, DIVERGED)) as file:
                 file.write(f'{why}\n'.encode())
