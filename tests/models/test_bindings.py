@@ -55,15 +55,6 @@ def test_hrnet():
     pickle.loads(pickle.dumps(net))
 
 
-@pytest.mark.parametrize('kind, wrong, key', [
-    ('ResNet', dict(cfg=dict(type='StepAdaptor')), 'backbone.step, as in')])
-def test_wrong_plugins(kind, wrong, key):
-    plugin = dict(cfg=dict(type='ToyStep'), position='after_conv3')
-    with pytest.raises(ValueError, match=key):
-        registry('mmdet').build(dict(
-            type=kind, depth=50, plugins=[{**plugin, **wrong}]))
-
-
 def test_the_step_scales_what_a_plugin_gives():
     net = registry('mmdet').build(
         dict(type='StepResNet', depth=50, **SMALL, step_blocks='all',

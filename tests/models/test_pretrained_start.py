@@ -87,9 +87,14 @@ def test_other_starts_stay_and_are_an_error_in_frozen_stages(models, step):
     for part, start in zip(net.steps(), before):
         assert all(map(torch.equal, part.state_dict().values(),
                        start.values()))
-    with pytest.raises(ValueError, match=f'untrained {step["type"]} '
-                       'modules with frozen_stages=1'):
-        net.train()(torch.randn(2, 3, 32, 32))
+    x = torch.randn(2, 3, 32, 32)
+    net.eval()(x)
+    net.train()
+    with pytest.raises(ValueError, match=f'untrained {step["type"]} modules '
+                       'with frozen_stages=1.*init_step=1'):
+        net(x)
+    net.load_state_dict(net.state_dict())
+    assert len(net(x)) == 4
 
 
 def test_it_is_decided_block_by_block(models):

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 import torch
-from mmengine.registry import MODELS
+from equality import registry
 from resume_run import assert_same
 from torch import nn
 from torchvision.models import resnet18
@@ -13,11 +13,10 @@ from stepnet_mm.recording import TrajectoryRecorder, find_residual_blocks
 from stepnet_mm.utils.random_state import get_random_state
 
 
-def build(library, **kwargs):
-    pytest.importorskip(f'{library}.registry')
-    settings = dict(type='ResNet', depth=18, base_channels=8, stem_channels=8)
-    settings.update(kwargs)
-    return MODELS.build(dict(settings, type=f"{library}.{settings['type']}"))
+def build(library, depth=18, **kwargs):
+    return registry(library).build(dict(
+        type='ResNet', depth=depth, base_channels=8, stem_channels=8,
+        **kwargs))
 
 
 def measure(model, **kwargs):
@@ -186,17 +185,6 @@ def test_stages_that_share_a_container_are_told_apart_by_shape():
         assert places(model, r'\d', inputs=inputs) == [
             (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
         assert places(model, '[45]', inputs=inputs) == [(1, 1), (1, 2)]
-
-
-def test_splitting_by_shape_keeps_stages_and_modes():
-    """Also where only some of a container's blocks have shortcuts."""
-    model = MODELS.build(dict(type='mmpretrain.MobileNetV2', widen_factor=.25))
-    model.train()
-    model.layer1.eval()  # as frozen stages are
-    modes = [m.training for m in model.modules()]
-    split = find_residual_blocks(model, inputs=torch.randn(1, 3, 32, 32))
-    assert split == find_residual_blocks(model)
-    assert [m.training for m in model.modules()] == modes
 
 
 def test_a_pattern_chooses_blocks_which_keep_their_place():
