@@ -21,14 +21,6 @@ from stepnet_mm.attention import (
 )
 
 
-def build(**kwargs):
-    torch.manual_seed(0)
-    layer = RelativeSelfAttention2d(4, num_heads=3, **kwargs).double()
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, std=.5)
-    return layer
-
-
 @pytest.mark.parametrize('size, step, kwargs', [
     ((3, 4), 1, dict(padding=(1, 0), crop=(0, 1))),
     ((3, 4), 1, dict(encoding=None, content=True, head_dim=2)),
@@ -38,8 +30,10 @@ def build(**kwargs):
 def test_distance_is_that_of_a_loop_over_all_pairs(size, step, kwargs,
                                                    monkeypatch):
     monkeypatch.setattr(attention_record, 'QUERIES', 12)
-    layer, pixel = build(**kwargs), (2., 3.)
-    x = torch.randn(2, 4, *size, dtype=torch.float64)
+    layer = RelativeSelfAttention2d(4, num_heads=3, **kwargs).double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=.5)
+    x, pixel = torch.randn(2, 4, *size, dtype=torch.float64), (2., 3.)
     queries = [*itertools.product(
         *(range(0, side, step) for side in layer(x).shape[2:]))]
     want, uniform = torch.zeros(3, dtype=torch.float64), 0

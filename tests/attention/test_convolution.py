@@ -14,9 +14,8 @@ CONVOLUTIONS = dict(
        for mode in ('reflect', 'replicate', 'circular')})
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=pytest.mark.core) if name == 'plain' else name
-    for name in CONVOLUTIONS])
+@pytest.mark.core
+@pytest.mark.parametrize('name', CONVOLUTIONS)
 def test_the_same_output_border_included(name):
     conv = nn.Conv2d(8, 12, **CONVOLUTIONS[name]).double()
     x = torch.randn(2, 8, 9, 11, dtype=torch.float64)

@@ -3,6 +3,8 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from stepnet_mm.attention import RelativeSelfAttention2d
 
@@ -14,19 +16,16 @@ FORMS.append(ABSOLUTE)
 SIZED = ('learned', 'absolute')
 
 
-def build(in_channels=4, **kwargs):
-    torch.manual_seed(0)
-    kwargs = dict(dict(num_heads=3), **kwargs)
-    if kwargs.get('encoding') in SIZED:
-        kwargs.setdefault('max_size', 12)
-    layer = RelativeSelfAttention2d(in_channels, **kwargs).double()
+def build(encoding='quadratic', **kwargs):
+    layer = RelativeSelfAttention2d(
+        4, num_heads=3, encoding=encoding,
+        max_size=12 if encoding in SIZED else None, **kwargs).double()
     for parameter in layer.parameters():
         nn.init.normal_(parameter, std=.5)
     return layer
 
 
 def image(*shape):
-    torch.manual_seed(1)
     return torch.randn(*(shape or (2, 4, 5, 6)), dtype=torch.float64)
 
 
@@ -150,16 +149,14 @@ def test_tracing_and_exporting(make):
 @pytest.mark.parametrize('form', [FORMS[1], FORMS[2], ABSOLUTE])
 def test_no_square_of_the_pixels_in_memory(form):
     """Nothing of T x T elements is made, T = 1600 pixels."""
-    from torch.utils._python_dispatch import TorchDispatchMode
     sizes = []
 
     class Watch(TorchDispatchMode):
 
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             out = function(*args, **kwargs or {})
-            sizes.extend(t.numel() for t in (
-                out if isinstance(out, (tuple, list)) else (out, ))
-                if isinstance(t, torch.Tensor))
+            sizes.extend(t.numel() for t in tree_leaves(out)
+                         if isinstance(t, torch.Tensor))
             return out
 
     layer = RelativeSelfAttention2d(

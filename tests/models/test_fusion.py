@@ -9,15 +9,10 @@ from stepnet_mm.ops import tail_kernels
 from stepnet_mm.steps import build_step
 
 library = pytest.importorskip('mmdet.models.backbones.resnet')
-#: Two stages of 7 blocks, 5 of them with a step.
-SMALL = dict(type='mmdet.StepResNet', depth=50, base_channels=8,
-             stem_channels=8, num_stages=2, strides=(1, 2), dilations=(1, 1),
-             out_indices=(0, 1))
 
 
 def block(step='StepAdaptor', kind=library.Bottleneck, dtype=torch.float64):
     """A step block of 16 channels, all parameters away from their starts."""
-    torch.manual_seed(0)
     made = step_block_class(kind, (kind, ))(16, 16 // kind.expansion)
     made.step = build_step(step, 16)
     for parameter in made.parameters():
@@ -150,12 +145,9 @@ def test_what_does_not_fit_runs_the_modules(name, calls):
 @pytest.mark.core
 def test_global_hooks_see_every_module(calls):
     made, seen = block(), []
-    handle = nn.modules.module.register_module_forward_hook(
-        lambda module, *args: seen.append(module))
-    try:
+    with nn.modules.module.register_module_forward_hook(
+            lambda module, *args: seen.append(module)):
         made(image())
-    finally:
-        handle.remove()
     assert not calls and made.bn3 in seen and made.step in seen
 
 

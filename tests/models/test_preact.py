@@ -9,7 +9,6 @@ MODELS = pytest.importorskip('mmpretrain.registry').MODELS
 
 
 def build(depth=20, **kwargs):
-    torch.manual_seed(0)
     net = MODELS.build(dict(
         type='StepResNetCIFAR', **{'depth': depth, 'preact': True, **kwargs}))
     for module in net.modules():  # norms away from their start

@@ -34,7 +34,6 @@ GATES = dict(StepResNet='SEAttention', SEResNet='SELayer')
 
 
 def build(library, type, **kwargs):
-    torch.manual_seed(0)
     if library == 'torchvision':
         return torchvision.models.get_model(type).eval()
     if library == 'timm':
@@ -47,13 +46,6 @@ def build(library, type, **kwargs):
             nn.init.uniform_(module.weight, .5, 1.5)
     model.eval()
     return model
-
-
-def measure(model):
-    edge = getattr(model, 'img_size', (32, 32))[0]
-    with TrajectoryRecorder(model) as recorder, torch.no_grad():
-        model(torch.randn(2, 3, edge, edge))
-    return recorder
 
 
 def observe(block):
@@ -86,7 +78,9 @@ def test_networks(library, cfg):
         gate = type(block.step.module).__name__ if block.step else None
         assert gate == GATES.get(cfg['type'])
     seen = [observe(block) for block in blocks]
-    recorder = measure(model)
+    edge = getattr(model, 'img_size', (32, 32))[0]
+    with TrajectoryRecorder(model) as recorder, torch.no_grad():
+        model(torch.randn(2, 3, edge, edge))
     assert recorder.definition == 'residual'
     stages = recorder.stage.tolist()
     assert stages == sorted(stages)

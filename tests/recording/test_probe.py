@@ -79,7 +79,7 @@ def in_double(samples):
     return dict(inputs=[sample['inputs'].double() for sample in samples])
 
 
-def probed(number, rank=0, **kwargs):
+def probed(number, rank=0, batch_size=2):
     """The rows and numbers of a probe, in however many processes.
 
     And whether the BatchNorm averages, of each rank its own, are as before.
@@ -89,8 +89,7 @@ def probed(number, rank=0, **kwargs):
     model.backbone.layer2[1].norm1.running_var.add_(rank)
     before = copy.deepcopy([*model.buffers()])
     recorder = TrajectoryRecorder(model)
-    data = DataLoader(ToyDataset(), collate_fn=in_double,
-                      **{'batch_size': 2, **kwargs})
+    data = DataLoader(ToyDataset(), batch_size, collate_fn=in_double)
     Probe(data, number).measure(model, recorder)
     nsi = torch.cat(dist.all_gather_object(recorder.nsi))
     kept = all(map(torch.equal, model.buffers(), before))

@@ -9,8 +9,6 @@ from stepnet_mm.steps.adaptor import INPUTS
 
 PUBLISHED = .2689414213699951
 ADAPTORS = ['StepAdaptor', *VARIANTS]
-CONSTANTS = [dict(type='ConstantStep', learned=learned)
-             for learned in (False, True)]
 
 
 def gate_of(step, x, f):
@@ -50,7 +48,8 @@ def test_equals_the_literal_figure(name, kwargs):
 
 @pytest.mark.parametrize('cfg, key', [
     *((dict(type=name), 'init_step') for name in ADAPTORS),
-    *((cfg, 'value') for cfg in CONSTANTS)])
+    *((dict(type='ConstantStep', learned=learned), 'value')
+      for learned in (False, True))])
 def test_where_it_starts_for_every_input(cfg, key):
     """As published, at the config's number, or at 1 in a pretrained block."""
     x, f = states()

@@ -8,57 +8,38 @@ import torch.nn.functional as F
 from attentions import cfg_of, randomised, states
 from torch import nn
 
-from stepnet_mm.steps import (
-    CBAMAttention,
-    FCAAttention,
-    SEAttention,
-    build_step,
-)
+from stepnet_mm.steps import CBAMAttention, FCAAttention, build_step
 from stepnet_mm.steps.channel_attention import adaptive_kernel_size
 from stepnet_mm.steps.fca import TOP16
 
 
-def _copy_mlp(ours, theirs):
-    first, _, second = ours.excitation
-    for linear, conv in ((first, theirs.fc1), (second, theirs.fc2)):
-        linear.weight.data = conv.weight.data[:, :, 0, 0]
-        linear.bias.data = conv.bias.data
-
-
-def se(layers):
-    ours, theirs = SEAttention(32, 8), layers.SEModule(32, rd_channels=4)
-    _copy_mlp(ours, theirs)
-    return ours, theirs
-
-
-def eca(layers):
-    ours = build_step(dict(type='ECAAttention', kernel_size=5), 32)
-    theirs = layers.EcaModule(kernel_size=5)
-    ours.conv.weight.data = theirs.conv.weight.data
-    return ours, theirs
-
-
-def cbam(layers):
-    ours = CBAMAttention(32, 8)
-    theirs = layers.create_attn('cbam', 32, rd_channels=4, mlp_bias=True)
-    _copy_mlp(ours, theirs.channel)
-    # timm concatenates [mean, max], the authors [max, mean].
-    # Kaiming over fan-out; the goldens have the other starts.
-    assert abs(ours.conv.weight.std() - (2 / 49)**.5) < .03
-    conv = theirs.spatial.conv
-    ours.conv.weight.data = conv.conv.weight.data.flip(1)
-    nn.init.constant_(ours.norm.weight, .7)
-    nn.init.constant_(conv.bn.weight, .7)
-    return ours, theirs
-
-
-@pytest.mark.parametrize('make', [se, eca, cbam])
-def test_equals_timm(make):
-    ours, theirs = make(pytest.importorskip('timm.layers'))
-    f = torch.randn(2, 32, 9, 8)
+@pytest.mark.parametrize('cfg, make', [
+    (dict(type='SEAttention', reduction=8),
+     lambda layers: layers.SEModule(32, rd_channels=4)),
+    (dict(type='ECAAttention', kernel_size=5),
+     lambda layers: layers.EcaModule(kernel_size=5)),
+    (dict(type='CBAMAttention', reduction=8),
+     lambda layers: layers.create_attn(
+         'cbam', 32, rd_channels=4, mlp_bias=True))],
+    ids=['se', 'eca', 'cbam'])
+def test_equals_timm(cfg, make):
+    theirs = make(pytest.importorskip('timm.layers'))
+    ours, f = build_step(cfg, 32), torch.randn(2, 32, 9, 8)
+    for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        nn.init.normal_(other, std=.3)
+        own.data = other.data.view_as(own).clone()
+    if cfg['type'] == 'CBAMAttention':
+        # timm concatenates [mean, max], the authors [max, mean].
+        ours.conv.weight.data = ours.conv.weight.data.flip(1)
     for training in (False, True):  # CBAM's averages have two momenta
         torch.testing.assert_close(
             ours.train(training)(f), theirs.train(training)(f))
+
+
+def test_cbams_convolution_starts_by_its_fan_out():
+    """The goldens have the other starts."""
+    weight = CBAMAttention(32, 8).conv.weight
+    assert weight.std().item() == pytest.approx((2 / 49)**.5, abs=.03)
 
 
 def srm(step, f):

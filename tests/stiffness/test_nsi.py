@@ -14,17 +14,13 @@ from stepnet_mm.stiffness import (
 INF, NAN = math.inf, math.nan
 
 
-def random_states(dtype=torch.float64):
-    return torch.randn(2, 3, 2, 4, 5, dtype=dtype)
-
-
 @pytest.mark.parametrize('step, shape', [
     (2, ()), (torch.tensor(.5), ()),
     (torch.tensor([.2, .5, 1.]), (3, 1, 1, 1)),
     (torch.rand(3, 2, 1, 1) + .1, (3, 2, 1, 1)),
     (torch.rand(1, 2, 1, 1) + .1, (1, 2, 1, 1))])
 def test_nsi_is_eq_4(step, shape):
-    x_t, x_next = random_states()
+    x_t, x_next = torch.randn(2, 3, 2, 4, 5, dtype=torch.float64)
     at = torch.as_tensor(step).double().reshape(shape)
     expected = (((x_next - x_t) / at).square().sum((1, 2, 3))
                 / x_t.square().sum((1, 2, 3))).sqrt()

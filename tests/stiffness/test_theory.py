@@ -149,10 +149,6 @@ def eq_24(system, cross_term):
     return (si**2 * (share(system) + q)).item()
 
 
-def cross_term(system):
-    return 2 * system.a * system.c * system.eigenvalues
-
-
 seeds = pytest.mark.parametrize('seed', range(2))
 
 
@@ -162,12 +158,12 @@ def test_theorem_2_is_exact_in_the_limit(seed, forced):
     system = linear_system(seed, forced=forced)
     si = stiffness_index(system.jacobian).item()
     assert si == pytest.approx(50)
-    sai = math.sqrt(eq_24(system, cross_term(system)))
+    printed_term = 2 * system.a * system.eigenvalues
+    sai = math.sqrt(eq_24(system, printed_term * system.c))
     assert system.limit() == pytest.approx(sai, rel=1e-9)
     assert system.sai(1e-7) == pytest.approx(sai, rel=1e-4)
     if forced:
-        printed = eq_24(system, 2 * system.a * system.eigenvalues)
-        assert abs(printed / sai**2 - 1) > .005
+        assert abs(eq_24(system, printed_term) / sai**2 - 1) > .005
     else:
         weights = system.c.square() / system.c.square().sum()
         assert (weights * system.eigenvalues).sum() < 0, 'no length'
