@@ -1,9 +1,10 @@
 import json
 import re
+import sys
 
+import ablate_steps
 import pytest
 import torch
-from fixed_steps import StepSizeMoments
 
 TOOL = 'analysis/ablate_steps'
 
@@ -45,20 +46,25 @@ randomness = dict(seed=0)
 
 @pytest.mark.long
 def test_metrics_that_are_no_finite_numbers(
-        tool, classifier, untrained, tmp_path, capsys, monkeypatch):
+        forget_runs, classifier, untrained, tmp_path, capsys, monkeypatch):
     """JSON has no NaN, and a variant may lack a metric."""
     from mmengine.evaluator import Evaluator
     given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
                   dict(b=1), {}])
     monkeypatch.setattr(Evaluator, 'evaluate', lambda *_: next(given, {}))
-    monkeypatch.setattr(StepSizeMoments, 'over_samples', float('inf'))
-    run = TOOL, classifier, untrained, '--work-dir', tmp_path / 'log'
-    tool(*run)
+    moments, log = ablate_steps.StepSizeMoments, str(tmp_path / 'log')
+    monkeypatch.setattr(moments, 'numbers', lambda own, of=moments.numbers: (
+        dict(of(own), over_samples=float('inf'))))
+    monkeypatch.setattr(sys, 'argv', [
+        f'{TOOL}.py', str(classifier), str(untrained), '--work-dir', log])
+    forget_runs()
+    ablate_steps.main()
     found = json.loads((tmp_path / 'epoch_2_steps_val.json').read_text())
     assert found['metrics'] == dict(
         trained=dict(a=None, b=2), per_channel=dict(b=1), per_block={})
     assert all(step['over_samples'] is None and 0 < step['mean'] < 1
                for step in found['steps'].values())
     assert re.search(r'^b +2 +1 +-$', capsys.readouterr().out, re.M)
+    forget_runs()
     with pytest.raises(ValueError, match='metrics that are numbers'):
-        tool(*run)
+        ablate_steps.main()

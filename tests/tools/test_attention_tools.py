@@ -29,7 +29,7 @@ def test_a_training_and_its_checkpoint(tool, printed, config, tmp_path,
                                        monkeypatch):
     work = tmp_path / 'work'
     tool('train', config, '--work-dir', work)
-    table = printed('analysis/plot_attention', work).splitlines()[2:5]
+    table = printed('analysis/plot', 'attention', work).splitlines()[2:5]
     assert [row.split()[0] for row in table] == ['0', '2', '4']
     for name in ('maps', 'range'):
         assert cv2.imread(str(work / f'attention_{name}.png')).std() > 5
@@ -42,5 +42,5 @@ def test_a_training_and_its_checkpoint(tool, printed, config, tmp_path,
     exec(code, dict(CONFIG=config, CHECKPOINT=str(work / 'epoch_2.pth')))
     record = read_attention_record('attention.npz')
     assert record.samples == 8 and [*record.query] == [16, 16]
-    tool('analysis/plot_attention', 'attention.npz')
+    tool('analysis/plot', 'attention', 'attention.npz')
     assert (tmp_path / 'attention_maps.png').exists()

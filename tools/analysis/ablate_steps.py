@@ -11,19 +11,22 @@ Attention modules of this package are step sizes too.
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import json
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 
-from fixed_steps import ablate_step_sizes
+import torch
 from mmengine.hooks import LoggerHook
 
 import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
 from stepnet_mm.launch import entry
+from stepnet_mm.steps.base import step_sizes_of
 from stepnet_mm.utils.command_line import aligned, output_file
+from stepnet_mm.utils.compilation import refuse_compiled
+from stepnet_mm.utils.hook_helpers import unwrap
 from stepnet_mm.utils.provenance import measure_into
-
-#: Beside ``mean``, how a file describes Δt.
-SPREADS = ('over_samples', 'over_positions', 'over_channels')
 
 
 def parse_args():
@@ -37,6 +40,107 @@ def parse_args():
         help='a JSON file of all numbers, the fixed step sizes among them '
         '(default: beside the checkpoint, <checkpoint>_steps_<split>.json)')
     return parser.parse_args()
+
+
+@dataclass
+class StepSizeMoments:
+    """Δt of one step-size module, over samples and positions.
+
+    A Δt that looks at no input counts as one sample per forward. Of each
+    channel, (C,) in float64, C being 1 where channels share their Δt: the mean
+    over samples and positions; ``between``, the variance over samples of their
+    means over positions; ``within``, the mean over samples of the variance
+    over positions.
+    """
+    samples: int
+    mean: torch.Tensor
+    between: torch.Tensor
+    within: torch.Tensor
+
+    @classmethod
+    def of(cls, step_size):
+        """Of the Δt of one forward, (N, C, H, W)."""
+        values = step_size.detach().double().flatten(2)
+        means = values.mean(2)
+        return cls(len(values), means.mean(0), means.var(0, unbiased=False),
+                   values.var(2, unbiased=False).mean(0))
+
+    def merged(self, other):
+        """Of both sets of samples (Chan, Golub and LeVeque 1983)."""
+        samples = self.samples + other.samples
+        share = other.samples / samples
+        apart = other.mean - self.mean
+        return StepSizeMoments(
+            samples,
+            self.mean + share * apart,
+            torch.lerp(self.between, other.between, share)
+            + share * (1 - share) * apart.square(),
+            torch.lerp(self.within, other.within, share))
+
+    def numbers(self):
+        """The mean and three standard deviations, as a file has them.
+
+        Over samples and positions they are root mean squares of channels.
+        """
+        return dict(mean=self.mean.mean().item(),
+                    over_samples=self.between.mean().sqrt().item(),
+                    over_positions=self.within.mean().sqrt().item(),
+                    over_channels=self.mean.std(unbiased=False).item())
+
+
+def ablate_step_sizes(model, evaluate):
+    """Evaluate a network three times: as it is, and with fixed Δt.
+
+    The fixed ones, by channel and by block, are the means over samples and
+    positions of the first evaluation: nothing adapts to the input. Returns
+    the metrics ``trained``, ``per_channel`` and ``per_block``, and
+    :class:`StepSizeMoments` by module.
+
+    Raises:
+        ValueError: if the model is compiled, has no step-size module, or
+            ``evaluate`` does not run it.
+    """
+    model = unwrap(model)
+    refuse_compiled(model)
+    steps, moments = step_sizes_of(model), {}
+    if not steps:
+        raise ValueError(
+            f'model: expected step-size modules in {type(model).__name__}, '
+            'got none; build it with backbone.step, or with an attention '
+            'module of stepnet_mm.steps')
+
+    def add(name, step_size):
+        if len(step_size):
+            new, known = StepSizeMoments.of(step_size), moments.get(name)
+            moments[name] = known.merged(new) if known else new
+
+    def held(of_mean, name, step_size):
+        value = of_mean(moments[name].mean).to(step_size).flatten()
+        return value.expand(step_size.size(1)).contiguous().view(1, -1, 1, 1)
+
+    with hooks_on(steps, add):
+        trained = evaluate()
+    if not moments:
+        raise ValueError('evaluate: expected it to run the step sizes of the '
+                         'model, got no call; evaluate this very model')
+    ran = {name: steps[name] for name in moments}
+    with hooks_on(ran, partial(held, lambda mean: mean)):
+        per_channel = evaluate()
+    with hooks_on(ran, partial(held, torch.mean)):
+        per_block = evaluate()
+    return dict(trained=trained, per_channel=per_channel,
+                per_block=per_block), moments
+
+
+@contextmanager
+def hooks_on(steps, function):
+    """Call ``function(name, Δt)``; a result other than None replaces Δt."""
+    with ExitStack() as hooks:
+        for name, step in steps.items():
+            hooks.callback(step.delta.register_forward_hook(
+                lambda module, args, step_size, name=name: function(
+                    name, step_size)).remove)
+        yield
 
 
 def start_runner(cfg, args):
@@ -87,11 +191,8 @@ def ablate(cfg, args):
         split=args.split,
         images=len(runner.test_dataloader.dataset),
         metrics=metrics,
-        steps={name: dict(
-            mean=moments.mean.mean().item(),
-            **{key: getattr(moments, key) for key in SPREADS},
-            by_channel=moments.mean.tolist())
-            for name, moments in found.items()})
+        steps={name: dict(moments.numbers(), by_channel=moments.mean.tolist())
+               for name, moments in found.items()})
     # None for NaN and infinities, which JSON lacks.
     return json.loads(json.dumps(content), parse_constant=lambda _: None)
 
@@ -114,7 +215,7 @@ def main():
         for name in metrics['trained']])
     print_table(('step size', 'mean', 'SD over images', 'SD over positions',
                  'SD over channels'),
-                [(name, [step[key] for key in ('mean', *SPREADS)])
+                [(name, [*step.values()][:-1])
                  for name, step in content['steps'].items()])
     print(f'all numbers: {path}')
 

@@ -3,10 +3,11 @@
 
 plot.py stiffness RECORD...       NSI and TNS: Fig. 2, 3, 6, 8 to 10 (figures/)
 plot.py training WORK_DIR         what a TNSHook logged, by iteration (tns.png)
+plot.py attention WORK_DIR        what an AttentionMapHook left (attention_*)
 plot.py report WORK_DIR           all of it on one page (report.html)
 
-python tools/analysis/plot.py stiffness --help says what each does. Records
-are made by tools/analysis/measure_stiffness.py.
+python tools/analysis/plot.py stiffness --help says what each does. Stiffness
+records are made by tools/analysis/measure_stiffness.py.
 """
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
@@ -23,7 +24,11 @@ from report_page import render_report
 from work_dirs import method_of, of_one_definition, read_stiffness_curves
 
 from stepnet_mm import visualization
-from stepnet_mm.attention import read_attention_histories
+from stepnet_mm.attention import (
+    read_attention_histories,
+    read_attention_history,
+    read_attention_record,
+)
 from stepnet_mm.stiffness import (
     DEFINITIONS,
     labels,
@@ -48,10 +53,7 @@ def parse_args():
                     metavar='RECORD')
     kind.add_argument('--figures', nargs='+', choices=tuple(FIGURES),
                       help='default: all that apply to the records')
-    kind.add_argument('--out', type=Path,
-                      help='folder; default: figures beside RECORD')
-    kind.add_argument('--format', choices=('png', 'svg', 'pdf'),
-                      default='png', help='of the pictures')
+    _add_pictures(kind, 'figures beside RECORD')
     kind.add_argument('--degree', nargs=2, type=float, metavar=('M1', 'M2'),
                       help='print the shares of samples and blocks that are '
                       'stiff to it (§3.1)')
@@ -60,6 +62,11 @@ def parse_args():
                       help='picture; default: WORK_DIR/tns.png')
     kind.add_argument('--hook', default='stiffness',
                       help='name of the TNSHook; default: stiffness')
+    kind = add_kind('attention', draw_attention, dest='sources', nargs='+',
+                    metavar='SOURCE', help='one work dir, or records (.npz)')
+    kind.add_argument('--hook', default='attention',
+                      help='name of the AttentionMapHook; default: attention')
+    _add_pictures(kind, 'beside the first source')
     kind = add_kind('report', draw_report, dest='work_dir')
     kind.add_argument('--records', nargs='+', type=Path,
                       help='default: WORK_DIR/*.jsonl')
@@ -77,6 +84,19 @@ def _add_kind(kinds, name, draw, **source):
     kind.set_defaults(draw=draw)
     kind.add_argument(type=Path, **source)
     return kind
+
+
+def _add_pictures(kind, default):
+    kind.add_argument('--out', type=Path, help=f'folder; default: {default}')
+    kind.add_argument('--format', choices=('png', 'svg', 'pdf'),
+                      default='png', help='of the pictures')
+
+
+def save(args, out, name, stem, figure):
+    """Write a picture into a folder, and say where it is."""
+    path = (args.out or out) / f'{stem}.{args.format}'
+    visualization.save_figure(figure, path)
+    print(f'{name}: {path}')
 
 
 def draw_stiffness(args):
@@ -100,15 +120,12 @@ def draw_stiffness(args):
     print_tns(records)
     if args.degree:
         print_shares(records, *args.degree)
-    out = args.out or args.records[0].parent / 'figures'
     for name in args.figures or FIGURES:
         if not args.figures and not applies(name, records):
             print(f'{name}: skipped, not for these records (see --help)')
             continue
         for stem, figure in figures_of(name, records).items():
-            path = out / f'{stem}.{args.format}'
-            visualization.save_figure(figure, path)
-            print(f'{name}: {path}')
+            save(args, args.records[0].parent / 'figures', name, stem, figure)
 
 
 def print_tns(records):
@@ -175,6 +192,30 @@ def draw_training(args):
         print('  '.join(f'{row.get(k, math.nan):>15.4g}' for k in keys))
     out = visualization.save_figure(visualization.training_figure(curve), out)
     print(f'TNS curve: {out}')
+
+
+def draw_attention(args):
+    """Where attention heads looked, by iteration: a table and two files.
+
+    maps   each head's attention of the query pixel by layer, at the end
+           (Fig. 4)
+    range  mean attention distance by layer and head, and over the iterations
+    """
+    source = args.sources[0]
+    records = sorted(
+        read_attention_history(source, args.hook) if source.is_dir()
+        else map(read_attention_record, args.sources),
+        key=lambda record: record.iteration)
+    print('mean attention distance, px of the image, mean over heads')
+    layers = range(1, len(records[-1].layers) + 1)
+    print(command_line.aligned([
+        ('iteration', *(f'layer {i}' for i in layers)),
+        *((str(record.iteration), *(f'{layer.mean_distance:.2f}'
+                                    for layer in record.layers))
+          for record in records)]))
+    out = source if source.is_dir() else source.parent
+    for name, figure in visualization.attention_figures(records).items():
+        save(args, out, name, f'attention_{name}', figure)
 
 
 def draw_report(args):
