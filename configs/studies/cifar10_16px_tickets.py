@@ -9,7 +9,7 @@ _base_ = './_base_/cifar10_16px.py'
 # Record: stiffness_residual.jsonl of se_seed0, the first run with SE of
 # cifar10_16px_modules.py (commit d9a78f2e18ed, after its 5 epochs; 2,000
 # images; sha256 of the record e6e97305787e). Stiffest by own area, as
-# tools/analysis/lottery_configs.py ranks them; random ones are drawn by it
+# tools/analysis/stiffest_blocks.py ranks them; random ones are drawn by it
 # with seed 0 from the 15 measured blocks.
 BLOCKS = dict(
     stiffest3=[[1], [1], [5]],

@@ -6,7 +6,7 @@ python tools/analysis/measure_stiffness.py CONFIG CHECKPOINT --num-samples 512
 Without a checkpoint the network is measured at its start, as training would
 begin. NSI of every sample and block goes into a record, one JSON line a
 batch; a measurement that was cut goes on from there when the same command is
-run again. Records are read by plot.py and lottery_configs.py.
+run again. Records are read by plot.py and stiffest_blocks.py.
 """
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 

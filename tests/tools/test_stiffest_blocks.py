@@ -6,7 +6,7 @@ from ast import literal_eval
 import pytest
 import torch
 
-TOOL = 'analysis/lottery_configs'
+TOOL = 'analysis/stiffest_blocks'
 #: Blocks by hand. Areas of the first sample: 0, .5 * 3; 0, 0, 1 * 2. Of the
 #: second: .5 * 6, 0; 0, 0, 0.
 BY_HAND = dict(blocks=['a.1', 'a.2', 'c.1', 'c.2', 'c.3'],

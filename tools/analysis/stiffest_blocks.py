@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Which blocks are stiff, and step_blocks of the few stiffest: LTH4SA, §3.1.
 
-python tools/analysis/lottery_configs.py RECORD... -k 9 18 --random-seeds 0 1
+python tools/analysis/stiffest_blocks.py RECORD... -k 9 18 --random-seeds 0 1
 
 From stiffness records of one network; several seeds are taken together. Ranks
 the measured blocks and prints, for each k, the step_blocks of the k first
@@ -44,7 +44,7 @@ def parse_args():
     return parser.parse_args()
 
 
-def read_pooled(paths: list[str]) -> StiffnessRecord:
+def read_pooled(paths):
     """All samples of several records, under the header of the first.
 
     Raises:
@@ -65,46 +65,26 @@ def read_pooled(paths: list[str]) -> StiffnessRecord:
         step=torch.cat([record.step for record in records]))
 
 
-def rank_blocks(record: StiffnessRecord, k: int) -> list[dict]:
-    """The measured blocks by own area, the largest first.
-
-    Equal ones are ranked by mean NSI.
-
-    Args:
-        record (StiffnessRecord): at least one sample is finite.
-        k (int): how many are to be chosen.
-
-    Returns:
-        list[dict]: as :meth:`StiffnessRecord.summary_by_block` gives them.
-
-    Raises:
-        ValueError: if k is not from 1 to the number of blocks.
-    """
-    rows = sorted(record.summary_by_block(),
+def rank_blocks(record):
+    """The measured blocks by own area, the largest first, then by mean NSI."""
+    return sorted(record.summary_by_block(),
                   key=lambda row: (-row['area'], -row['mean']))
-    if not 1 <= k <= len(rows):
-        raise ValueError(f'-k: expected 1 to {len(rows)}, the measured '
-                         f'blocks, got {k}; choose one of these')
+
+
+def random_blocks(record, seed):
+    """The measured blocks in a random order, for a seed always the same."""
+    rows = record.summary_by_block()
+    random.Random(seed).shuffle(rows)
     return rows
 
 
-def random_blocks(record: StiffnessRecord, k: int, seed: int) -> list[dict]:
-    """k random measured blocks, as :func:`rank_blocks` gives them.
-
-    A seed draws the same blocks again, and for a smaller k some of them.
-    """
-    rows = record.summary_by_block()
-    random.Random(seed).shuffle(rows)
-    return rows[:k]
-
-
-def step_blocks(chosen: list[dict], stages: int) -> list[list[int]]:
+def step_blocks(chosen, stages):
     """The backbone argument: indices within the stage, a list per stage."""
     return [sorted(row['position'] for row in chosen if row['stage'] == stage)
             for stage in range(1, stages + 1)]
 
 
-def table(rows: list[dict], k: int) -> str:
+def table(rows, k):
     """All blocks, with a line below the k-th."""
     so_far = [*accumulate(row['area'] for row in rows)]
     head, *lines = aligned([
@@ -119,17 +99,20 @@ def table(rows: list[dict], k: int) -> str:
 def main():
     args = parse_args()
     record = read_pooled(args.records)
-    header = record.header
+    header, rows = record.header, rank_blocks(record)
+    for k in args.k:
+        if not 1 <= k <= len(rows):
+            raise ValueError(f'-k: expected 1 to {len(rows)}, the measured '
+                             f'blocks, got {k}; choose one of these')
     print(f'{len(record.nsi)} samples, {record.nonfinite} of them not finite '
           f'and left out; definition {header.definition}')
     print(', '.join(f'{key} {value:.4g}'
                     for key, value in record.tns_summary().items()))
     for k in args.k:
-        rows = rank_blocks(record, k)
         print(table(rows, k))
         print(f'step_blocks={step_blocks(rows[:k], header.stages)}')
         for seed in args.random_seeds:
-            drawn = step_blocks(random_blocks(record, k, seed), header.stages)
+            drawn = step_blocks(random_blocks(record, seed)[:k], header.stages)
             print(f'{k} random ones, seed {seed}: step_blocks={drawn}')
 
 
