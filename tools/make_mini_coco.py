@@ -36,36 +36,31 @@ def parse_args():
     return parser.parse_args()
 
 
-def make_mini_coco(root, train: int = 240, val: int = 60, size: int = CANVAS,
-                   seed: int = 0) -> None:
+def make_mini_coco(root, train=240, val=60, size=CANVAS, seed=0):
     """Draw ``train2017``, ``val2017`` and their annotation files."""
     for index, (split, number) in enumerate(
             dict(train2017=train, val2017=val).items()):
         rng = np.random.default_rng([seed, index])
-        _write_split(Path(root), split, number, size, rng)
-
-
-def _write_split(root: Path, split: str, number: int, size: int, rng) -> None:
-    (root / split).mkdir(parents=True, exist_ok=True)
-    (root / 'annotations').mkdir(exist_ok=True)
-    images: list[dict] = []
-    annotations: list[dict] = []
-    for i in range(number):
-        canvas, objects = _draw_image(i, size, rng)
-        name = f'{i + 1:012d}.jpg'
-        cv2.imwrite(
-            str(root / split / name), canvas, [cv2.IMWRITE_JPEG_QUALITY, 95])
-        images.append(dict(id=i + 1, file_name=name, height=size, width=size))
-        for entry in objects:
-            entry.update(id=len(annotations) + 1, image_id=i + 1)
-            annotations.append(entry)
-    content = dict(
-        info=dict(description='mini-COCO drawn by stepnet_mm', version='1'),
-        licenses=[], images=images, annotations=annotations,
-        categories=[dict(id=k, name=name, supercategory='shape')
-                    for k, name in enumerate(CLASSES, 1)])
-    path = root / 'annotations' / f'instances_{split}.json'
-    path.write_text(json.dumps(content))
+        folder, labels = Path(root, split), Path(root, 'annotations')
+        folder.mkdir(parents=True, exist_ok=True)
+        labels.mkdir(exist_ok=True)
+        images, annotations = [], []
+        for i in range(number):
+            canvas, objects = _draw_image(i, size, rng)
+            name = f'{i + 1:012d}.jpg'
+            cv2.imwrite(
+                str(folder / name), canvas, [cv2.IMWRITE_JPEG_QUALITY, 95])
+            images.append(
+                dict(id=i + 1, file_name=name, height=size, width=size))
+            for entry in objects:
+                entry.update(id=len(annotations) + 1, image_id=i + 1)
+                annotations.append(entry)
+        (labels / f'instances_{split}.json').write_text(json.dumps(dict(
+            info=dict(description='mini-COCO drawn by stepnet_mm',
+                      version='1'),
+            licenses=[], images=images, annotations=annotations,
+            categories=[dict(id=k, name=name, supercategory='shape')
+                        for k, name in enumerate(CLASSES, 1)])))
 
 
 def _draw_image(i: int, size: int, rng):
@@ -129,12 +124,8 @@ def _draw_crowd(canvas, size: int, rng) -> dict:
         polygon = _polygon(0, centre, size / 24, rng)
         _fill(canvas, polygon, rng)
         cv2.fillPoly(mask, [np.round(polygon).astype(np.int32)], 1)
-    rows, columns = np.nonzero(mask)
-    x0, y0 = int(columns.min()), int(rows.min())
     return dict(
-        category_id=1,
-        bbox=[x0, y0, int(columns.max()) - x0 + 1, int(rows.max()) - y0 + 1],
-        area=int(mask.sum()),
+        category_id=1, bbox=cv2.boundingRect(mask), area=int(mask.sum()),
         segmentation=dict(size=[size, size], counts=_run_lengths(mask)),
         iscrowd=1)
 
