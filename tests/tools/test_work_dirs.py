@@ -1,7 +1,7 @@
 """What is read of a work dir, over its starts."""
 import json
 
-from work_dirs import read_stiffness_curves
+from plot import read_stiffness_curves
 
 
 def row(step, scale=1.):

@@ -1,10 +1,10 @@
 """Figures of stiffness records that plot.py alone draws: Fig. 8 and 9."""
+import re
 from functools import partial
 from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
-from work_dirs import method_of
 
 from stepnet_mm.stiffness import StiffnessRecord, labels
 from stepnet_mm.visualization import check_records, style
@@ -19,6 +19,11 @@ RESAMPLES, BATCH = 1000, 100
 #: Relative spread up to which numbers count as equal: a float32 mean of equal
 #: numbers is off by about 1e-7.
 EQUAL = 1e-6
+
+
+def method_of(name):
+    """The name of a run without its ``_seedN``."""
+    return re.sub(r'_seed\d+$', '', name)
 
 
 class Estimate(NamedTuple):

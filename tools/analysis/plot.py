@@ -19,25 +19,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from paper_figures import has_steps, step_figure, tns_figure
+from paper_figures import has_steps, method_of, step_figure, tns_figure
 from report_page import render_report
-from work_dirs import method_of, of_one_definition, read_stiffness_curves
 
-from stepnet_mm import visualization
-from stepnet_mm.attention import (
-    read_attention_histories,
-    read_attention_history,
-    read_attention_record,
-)
-from stepnet_mm.stiffness import (
-    DEFINITIONS,
-    labels,
-    read_stiffness_record,
-    stiffness_proportion,
-    stiffness_survival,
-)
+from stepnet_mm import attention, stiffness, visualization
 from stepnet_mm.utils import command_line
 from stepnet_mm.utils.files import atomic_write
+from stepnet_mm.utils.training_logs import logged
 
 FIGURES = dict(tns=tns_figure, survival=visualization.survival_figure,
                depth=visualization.depth_figure,
@@ -70,8 +58,9 @@ def parse_args():
     kind = add_kind('report', draw_report, dest='work_dir')
     kind.add_argument('--records', nargs='+', type=Path,
                       help='default: WORK_DIR/*.jsonl')
-    kind.add_argument('--definition', choices=DEFINITIONS, help='of NSI, of '
-                      'what is shown (default: residual if there is one)')
+    kind.add_argument('--definition', choices=stiffness.DEFINITIONS,
+                      help='of NSI, of what is shown (default: residual if '
+                      'there is one)')
     kind.add_argument('--out', type=command_line.output_file,
                       help='default: WORK_DIR/report.html')
     return parser.parse_args()
@@ -115,7 +104,7 @@ def draw_stiffness(args):
     --name) are seeds of one network. Without --figures, what does not apply
     is skipped.
     """
-    records = [read_stiffness_record(path) for path in args.records]
+    records = [stiffness.read_stiffness_record(path) for path in args.records]
     visualization.check_records(records)
     print_tns(records)
     if args.degree:
@@ -130,7 +119,7 @@ def draw_stiffness(args):
 
 def print_tns(records):
     """TNS of each record: mean, its standard error, and two quantiles."""
-    names = labels(records)
+    names = stiffness.labels(records)
     width = max(map(len, [*names, 'model']))
     print(f'{"model":<{width}}  samples  not finite  definition  '
           'TNS (mean ± standard error, median, 95 % quantile)')
@@ -145,10 +134,11 @@ def print_tns(records):
 
 def print_shares(records, m1, m2):
     """The shares of samples and of blocks that are stiff to one degree."""
-    for name, record in zip(labels(records), records):
+    shares = stiffness.stiffness_survival, stiffness.stiffness_proportion
+    for name, record in zip(stiffness.labels(records), records):
         samples, blocks = (
             share(record.nsi, record.stage, [m1], [m2]).item()
-            for share in (stiffness_survival, stiffness_proportion))
+            for share in shares)
         print(f'{name}: stiff to ({m1:g}, {m2:g}): {samples:.1%} of the '
               f'samples, {blocks:.1%} of the blocks')
 
@@ -159,7 +149,8 @@ def applies(figure, records):
     if figure == 'step':
         return any(map(has_steps, records))
     if figure == 'seeds':
-        return several and len({*map(method_of, labels(records))}) == 1
+        names = stiffness.labels(records)
+        return several and len({*map(method_of, names)}) == 1
     return several or figure != 'tns'
 
 
@@ -167,7 +158,7 @@ def figures_of(name, records):
     """One kind of figure: file names without suffix -> Figures."""
     if name != 'step':
         return {name: FIGURES[name](records)}
-    named = [*zip(labels(records), records)]
+    named = [*zip(stiffness.labels(records), records)]
     gated = [pair for pair in named if has_steps(pair[1])]
     return {'step_' + re.sub(r'[^\w.-]+', '_', label).strip('_'):
             step_figure(record)
@@ -203,8 +194,8 @@ def draw_attention(args):
     """
     source = args.sources[0]
     records = sorted(
-        read_attention_history(source, args.hook) if source.is_dir()
-        else map(read_attention_record, args.sources),
+        attention.read_attention_history(source, args.hook) if source.is_dir()
+        else map(attention.read_attention_record, args.sources),
         key=lambda record: record.iteration)
     print('mean attention distance, px of the image, mean over heads')
     layers = range(1, len(records[-1].layers) + 1)
@@ -218,6 +209,34 @@ def draw_attention(args):
         save(args, out, name, f'attention_{name}', figure)
 
 
+def read_stiffness_curves(work_dir):
+    """The measurements of every ``TNSHook`` in a work dir, by its name.
+
+    Each has ``step``, the iteration, ``tns``, ``nsi_stage1_mean`` and so on.
+    Of a start these are the ones before the first step of a later start.
+    """
+    curves = {}
+    for hook in sorted({p.stem for p in work_dir.glob('*/vis_data/*.json')}):
+        found, most = [], 0
+        for lines in logged(work_dir, hook):
+            rows = [{key.removeprefix(f'{hook}/'): value  # as TNSHook logs it
+                     for key, value in line.items()} for line in lines]
+            if rows := [row for row in rows if {
+                    type(row.get(key)) for key in ('nonfinite', 'step')
+            } <= {int, float}]:
+                most = max(most, rows[-1]['step'])
+                found = [row for row in found
+                         if row['step'] < rows[0]['step']] + rows
+        if found:
+            curves[hook] = found
+            if (last := found[-1]['step']) < most:
+                print(f'{work_dir}: the last start, begun anew or from an '
+                      f'older checkpoint, logged {hook} up to step {last}; '
+                      f'what earlier ones logged up to {most} is left out',
+                      file=sys.stderr)
+    return curves
+
+
 def draw_report(args):
     """One report.html, which asks for nothing from outside.
 
@@ -229,7 +248,7 @@ def draw_report(args):
     command_line.check_output(
         '--out', out, [*paths, *args.work_dir.glob('*/*/*')])
     shown = of_one_definition(paths, args.definition, args.work_dir)
-    records = [read_stiffness_record(path) for path in shown]
+    records = [stiffness.read_stiffness_record(path) for path in shown]
     left = ', '.join(path.name for path in paths if path not in shown)
     print(f'Definition of NSI: {records[0].header.definition}'
           + (f'; of others, not shown: {left}' if left else ''))
@@ -240,10 +259,32 @@ def draw_report(args):
     page = render_report(
         f'Neural stiffness of {args.work_dir.resolve().name}', records,
         read_stiffness_curves(args.work_dir),
-        read_attention_histories(args.work_dir))
+        attention.read_attention_histories(args.work_dir))
     with atomic_write(out) as file:
         file.write(page.encode())
     print(f'Report: {out}')
+
+
+def of_one_definition(paths, wanted, source):
+    """The records of one definition of NSI, some of them unfinished.
+
+    It is the wanted one or, with None, the first of ``DEFINITIONS`` that a
+    record has.
+
+    Raises:
+        ValueError: if no record has it, or a file is no record.
+    """
+    found, known = {}, stiffness.DEFINITIONS
+    for path in paths:
+        header = stiffness.read_stiffness_record(path, partial=True).header
+        found.setdefault(header.definition, []).append(path)
+    chosen = wanted or next(filter(found.get, known), known[0])
+    if chosen not in found:
+        raise ValueError(
+            f'{source}: expected a record of definition {chosen!r}, got '
+            f'{sorted(found)}; make one with measure_stiffness.py, or name '
+            'another --definition')
+    return found[chosen]
 
 
 def main():
