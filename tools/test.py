@@ -15,18 +15,13 @@ import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm import config
 from stepnet_mm.config.lookup import accepted_arguments, class_of
 from stepnet_mm.hooks.load_report_hook import WholeLoadHook
+from stepnet_mm.launch import entry
 from stepnet_mm.launch.distributed import init_distributed
-from stepnet_mm.launch.entry import (
-    build_runner,
-    config_from,
-    make_parser,
-    prepare_config,
-)
 from stepnet_mm.utils.command_line import output_file, positive
 
 
 def parse_args():
-    parser = make_parser(__doc__)
+    parser = entry.make_parser(__doc__)
     parser.add_argument('checkpoint', help='checkpoint file')
     parser.add_argument(
         '--allow-missing', nargs='?', const='', metavar='PATTERN',
@@ -91,8 +86,8 @@ def dump(cfg, path):
 def main():
     args = parse_args()
     changes = []
-    cfg = config_from(args)
-    own = prepare_config(cfg, changes)
+    cfg = entry.config_from(args)
+    own = entry.prepare_config(cfg, changes)
     cfg.update(load_from=args.checkpoint, resume=False)
     if args.tta:
         config.use_tta(cfg)
@@ -101,7 +96,7 @@ def main():
     if args.show or args.show_dir:
         draw(cfg, args)
     init_distributed(cfg)
-    runner = build_runner(cfg, changes, own)
+    runner = entry.build_runner(cfg, changes, own)
     runner.register_hook(WholeLoadHook(args.allow_missing))
     if args.out and args.out_item != 'metrics':
         runner.test_evaluator.metrics.append(dump(cfg, args.out))
