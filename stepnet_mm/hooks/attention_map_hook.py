@@ -20,7 +20,7 @@ class AttentionMapHook(MeasuringHook):
     mean attention distance over query pixels and images, go to
     ``<work_dir>/<run>/attention/<name>_<iteration>.npz``
     (:func:`read_attention_history` reads these files,
-    ``tools/analysis/plot_attention.py`` draws them). The log gets each
+    ``tools/analysis/plot.py attention`` draws them). The log gets each
     layer's mean distance, the visualizer also each head's, as ``head1`` and
     so on.
 

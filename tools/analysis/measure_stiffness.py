@@ -18,15 +18,10 @@ from pathlib import Path
 import torch
 from mmengine.utils import track_iter_progress
 
-from stepnet_mm import stiffness
+from stepnet_mm import recording, stiffness
 from stepnet_mm.config.lookup import all_dicts
 from stepnet_mm.launch import entry
-from stepnet_mm.recording import (
-    TrajectoryRecorder,
-    find_residual_blocks,
-    list_blocks,
-    probe,
-)
+from stepnet_mm.recording import probe
 from stepnet_mm.utils.command_line import output_file, positive
 from stepnet_mm.utils.file_lock import file_lock, lock_beside
 from stepnet_mm.utils.files import file_digest
@@ -75,9 +70,9 @@ def measure(cfg, args, path):
     model = entry.build_model(cfg, args.checkpoint, args.device)
     loader = entry.build_loader(cfg, args.split, args.batch_size)
     indices = probe.spread_indices(len(loader.dataset), args.num_samples)
-    blocks = find_residual_blocks(model, args.blocks)
-    print(list_blocks(blocks))
-    recorder = TrajectoryRecorder(model, blocks, args.definition)
+    blocks = recording.find_residual_blocks(model, args.blocks)
+    print(recording.list_blocks(blocks))
+    recorder = recording.TrajectoryRecorder(model, blocks, args.definition)
     header = header_of(cfg, args, recorder, loader, len(indices))
     with file_lock(lock_beside(path)):
         done = stiffness.begin_record(path, header)
@@ -130,7 +125,8 @@ def main():
     cfg = entry.config_from(args)
     if args.list:
         model = entry.build_model(cfg, args.checkpoint, start=False)
-        return print(list_blocks(find_residual_blocks(model, args.blocks)))
+        blocks = recording.find_residual_blocks(model, args.blocks)
+        return print(recording.list_blocks(blocks))
     path = entry.output_of(cfg, args, ENDING)
     measure(cfg, args, path)
     for key, value in stiffness.read_stiffness_record(path).summary().items():

@@ -82,7 +82,14 @@ def tns_figure(records: list):
     figure = style.new_figure(style.WIDTH, 2.1 + .36 * len(methods))
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (key, (label, _)) in zip(panels, PANELS.items()):
-        _draw_estimates(axes, [own[key] for own in methods.values()])
+        for y, own in enumerate(methods.values()):
+            value, low, high, seeds = own[key]
+            axes.plot([low, high], [y, y], color=style.INK)
+            axes.plot(value, y, marker='o', color=style.INK)
+            axes.plot(seeds, [y] * len(seeds), '.', color=style.INK,
+                      markersize=4, markerfacecolor=style.PAPER)
+        axes.locator_params(axis='x', nbins=4)
+        style.set_scale(axes, 'x', *axes.dataLim.intervalx)
         axes.set_xlabel(f'{label} of samples')
     panels[0].set_yticks(range(len(methods)), [
         fill(f'{name} ({seeds} seeds)' if (seeds := len(own['tns'].seeds))
@@ -92,17 +99,6 @@ def tns_figure(records: list):
                     'of several seeds (small dots) their range'
                     + nonfinite_note(records))
     return figure
-
-
-def _draw_estimates(axes, estimates: list[Estimate]) -> None:
-    """Draw one number of all networks, a row each."""
-    for y, (value, low, high, seeds) in enumerate(estimates):
-        axes.plot([low, high], [y, y], color=style.INK)
-        axes.plot(value, y, marker='o', color=style.INK)
-        axes.plot(seeds, [y] * len(seeds), '.', color=style.INK,
-                  markersize=4, markerfacecolor=style.PAPER)
-    axes.locator_params(axis='x', nbins=4)
-    style.set_scale(axes, 'x', *axes.dataLim.intervalx)
 
 
 def has_steps(record: StiffnessRecord) -> bool:

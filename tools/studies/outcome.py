@@ -14,12 +14,7 @@ from records import StudyRecord, planned
 from study_file import StudyRun
 
 from stepnet_mm.stiffness import read_stiffness_record
-from stepnet_mm.utils.files import (
-    DIVERGED,
-    atomic_write,
-    parse_line,
-    read_last_checkpoint,
-)
+from stepnet_mm.utils import files
 from stepnet_mm.utils.provenance import today, versions
 from stepnet_mm.utils.training_logs import log_folders, logged
 
@@ -100,13 +95,13 @@ def progress(run: StudyRun) -> str:
 
 def has_diverged(run: StudyRun) -> bool:
     """Whether a run stopped at a loss of NaN or inf."""
-    return (run.folder / DIVERGED).is_file()
+    return (run.folder / files.DIVERGED).is_file()
 
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The checkpoint that a run saved last, in its folder, if any."""
     with suppress(ValueError):
-        if path := read_last_checkpoint(folder):
+        if path := files.read_last_checkpoint(folder):
             return folder / Path(path).name
     return None
 
@@ -143,7 +138,7 @@ def test_of(run: StudyRun) -> dict[str, float | None]:
 def add_times(run: StudyRun, **seconds: float) -> None:
     """Add the ``cpu_seconds`` and ``wall_seconds`` of a phase of a run."""
     before = times_of(run)
-    with atomic_write(run.times_file) as file:
+    with files.atomic_write(run.times_file) as file:
         file.write(json.dumps({key: before[key] + value for key, value
                                in seconds.items()}).encode())
 
@@ -168,7 +163,7 @@ def _stiffness(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     """The JSON of a tool, {} where it was not run."""
-    content = parse_line(path.read_bytes()) if path.exists() else {}
+    content = files.parse_line(path.read_bytes()) if path.exists() else {}
     if content is None:
         raise ValueError(f'{path}: expected a JSON object, got another text; '
                          'delete the file, and it is made again')
@@ -197,8 +192,9 @@ def epochs_of(folder: Path) -> list[dict]:
     """
     found: defaultdict[int, dict] = defaultdict(dict)
     numbers = set()
-    for line in filter(_is_of_numbers, chain.from_iterable(
-            logged(folder, 'scalars'))):
+    for line in chain.from_iterable(logged(folder, 'scalars')):
+        if not all(isinstance(value, (int, float)) for value in line.values()):
+            continue
         place = line.get('epoch', line.get('iter'))
         if place is not None:  # of training
             if 'loss' in line:
@@ -211,10 +207,6 @@ def epochs_of(folder: Path) -> list[dict]:
                 {key: line[key] for key in line if '/' in key})
     return [dict(epoch=number, **_rounded(found[number]))
             for number in sorted(numbers)]
-
-
-def _is_of_numbers(line: dict) -> bool:
-    return all(isinstance(value, (int, float)) for value in line.values())
 
 
 def trained_with(folder: Path) -> dict[str, str]:
