@@ -6,14 +6,14 @@ python tools/predict.py CONFIG CHECKPOINT IMAGE_OR_FOLDER --out predicted
 By the inferencer of mmdet, mmpretrain or mmseg. With --steps also Δt by
 block, one figure for each picture.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 from pathlib import Path
 
 import torch
 from PIL import Image
 
-import stepnet_mm  # noqa: F401  registers modules and the safe loader
+import stepnet_mm  # registers modules and the safe loader
 from stepnet_mm.config import add_custom_import, library_of
 from stepnet_mm.config.own_data import IMAGES
 from stepnet_mm.launch.entry import config_from, make_config_parser

@@ -11,12 +11,12 @@ What is written inherits CONFIG and changes its backbones' types; without
 the reason. FOLDER holds COCO files, Pascal VOC or images in folders by class;
 what is found in it goes to stderr.
 """
-import stepnet_mm.utils.interrupts  # noqa: F401  Ctrl-C from here on
+import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
 import sys
 from pathlib import Path
 
-import stepnet_mm  # noqa: F401  registers modules
+import stepnet_mm  # registers modules
 from stepnet_mm.config import OptionsAction, add_image_scale
 from stepnet_mm.config.conversion import to_stepnet
 from stepnet_mm.config.own_data import find_data
