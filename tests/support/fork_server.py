@@ -8,7 +8,6 @@ import os
 import runpy
 import socket
 import sys
-import traceback
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
@@ -69,20 +68,8 @@ def answer(connection) -> None:
     sys.argv = argv
     paths = environment.get('PYTHONPATH', '').split(os.pathsep)
     sys.path[:0] = [str(Path(argv[0]).resolve().parent), *filter(None, paths)]
-    code = run(argv[0])
-    sys.stdout.flush()
-    connection.sendall(str(code).encode())
-
-
-def run(script: str) -> int:
-    try:
-        runpy.run_path(script, run_name='__main__')
-    except SystemExit as ended:
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)
-        code = ended.code
-        return code if isinstance(code, int) else int(bool(code))
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    return 0
+    script = get_context('fork').Process(
+        target=runpy.run_path, args=argv[:1], kwargs=dict(run_name='__main__'))
+    script.start()
+    script.join()
+    connection.sendall(str(script.exitcode).encode())
