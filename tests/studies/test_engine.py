@@ -17,7 +17,8 @@ from waiting import until
 def engine(request, tmp_path, monkeypatch, capsys):
     """engine(a=dict(...)): the runs of a study of these, one after the other.
 
-    engine('list') lists them.
+    engine('list') lists them. For options a method may have what its training
+    does.
     """
     module = by_path.load(request.config.rootpath / 'tools/studies/runs.py')
     monkeypatch.setattr(module, 'TOOLS', make_tools(tmp_path / 'tools'))
@@ -26,6 +27,8 @@ def engine(request, tmp_path, monkeypatch, capsys):
         signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 
     def engine(*options, text='', seeds=(0, ), **methods):
+        methods = {name: dict(behaviour=own) if isinstance(own, str) else own
+                   for name, own in methods.items()}
         runs, codes = runs_of(make_study(tmp_path, text, seeds, **methods),
                               tmp_path / 'work_dirs/made'), [0]
         for words in ([options[1:]] if 'list' in options else [
@@ -48,11 +51,6 @@ def engine(request, tmp_path, monkeypatch, capsys):
     yield engine
     for number, handler in before:
         signal.signal(number, handler)
-
-
-def behave(**code):
-    """Methods whose trainings run this code."""
-    return {name: dict(behaviour=text) for name, text in code.items()}
 
 
 def test_runs_are_trained_measured_and_recorded_once(engine):
@@ -85,10 +83,10 @@ def test_a_tool_has_one_gpu_the_locks_and_no_job_around_it(
     monkeypatch.setattr('torch.cuda.device_count', lambda: 1)
     lock = os.open(tmp_path / 'run.lock', os.O_CREAT)
     os.set_inheritable(lock, True)
-    done = engine(**behave(a=(
-        'assert {"run.lock", "gpu0.lock"} <= {os.path.basename('
+    done = engine(
+        a='assert {"run.lock", "gpu0.lock"} <= {os.path.basename('
         'os.path.realpath(f"/proc/self/fd/{n}")) '
-        'for n in os.listdir("/proc/self/fd")}; finish()')))
+        'for n in os.listdir("/proc/self/fd")}; finish()')
     assert done.code == 0, done.err
     os.close(lock)
     found = json.loads((done.runs[0].folder / 'environment').read_text())
@@ -99,7 +97,7 @@ def test_a_tool_has_one_gpu_the_locks_and_no_job_around_it(
 
 
 def test_failed_runs_keep_their_last_lines_and_stop_no_other(engine):
-    study = behave(
+    study = dict(
         fail='print(*range(40), sep="\\n"); sys.exit(3)',
         crash='os.kill(os.getpid(), signal.SIGSEGV)',
         silent='finish(key="loss_val")',
@@ -123,9 +121,9 @@ def test_how_far_a_run_is(engine):
     line = ('x - mmengine - INFO - Epoch(train) [{}][ 6/16]  lr: 1.0e-01  '
             'eta: 1 day, 0:00:0{}  time: 0.25  data_time: 0.1\n'
             'Epoch(val) [{}][9/9]    accuracy/top1: 1{}.5000  time: 0.2\n')
-    study = behave(a=f'print({line.format(1, 9, 1, 1)!r}, '
-                   f'{line.format(2, 8, 2, 2)!r}, "AnError: ]", sep=""); '
-                   'sys.exit(1)')
+    study = dict(a=f'print({line.format(1, 9, 1, 1)!r}, '
+                 f'{line.format(2, 8, 2, 2)!r}, "AnError: ]", sep=""); '
+                 'sys.exit(1)')
     engine(**study)
     assert engine('list', **study).out == (
         'a_seed0: begun, [2][ 6/16], eta: 1 day, 0:00:08  time: 0.25, '
@@ -133,7 +131,7 @@ def test_how_far_a_run_is(engine):
 
 
 def test_a_divergence_is_recorded(engine):
-    study = behave(diverge='diverge()')
+    study = dict(diverge='diverge()')
     done = engine(**study)
     record, = done.records.values()
     assert record.diverged and record.last is None and not record.stiffness
@@ -146,15 +144,15 @@ def test_a_divergence_is_recorded(engine):
 
 def test_what_would_not_compare_is_refused_before_anything_runs(engine):
     engine(a={})
-    for key, text, methods, words in (
-            (r'(?s)a_seed0: expected the config.*\+seconds', '',
-             dict(a=dict(seconds=1)), ()),
-            ('b_seed0: expected test_data', '',
-             dict(b={'val_dataloader.dataset.ann_file': 'x'}), ()),
-            ('methods.b: .* options', '', dict(b={'behaviour.a': 1}), ()),
-            ('val_dataloader', '', dict(b={'val_dataloader': None}), ()),
-            (r"\['a'\], got \['b'\]", '', dict(a={}), ('--methods', 'b'))):
-        done = engine('list', *words, text=text, **methods)
+    for key, methods, *words in (
+            (r'(?s)a_seed0: expected the config.*\+seconds',
+             dict(a=dict(seconds=1))),
+            ('b_seed0: expected test_data',
+             dict(b={'val_dataloader.dataset.ann_file': 'x'})),
+            ('methods.b: .* options', dict(b={'behaviour.a': 1})),
+            ('val_dataloader', dict(b={'val_dataloader': None})),
+            (r"\['a'\], got \['b'\]", dict(a={}), '--methods', 'b')):
+        done = engine('list', *words, **methods)
         assert done.code == 2 and re.search(key, done.err)
 
 
@@ -174,7 +172,7 @@ def test_the_config_in_a_work_dir_is_data_and_written_again(engine):
 
 
 def test_a_signal_stops_it_and_the_next_call_goes_on(engine, monkeypatch):
-    study = behave(a='stay()')
+    study = dict(a='stay()')
     wait = engine.module.subprocess.Popen.wait
 
     def signalled(process, timeout=None):

@@ -102,7 +102,8 @@ def start(folder, second, text='', scalars=()):
 @pytest.mark.parametrize('first, second, found', [
     ([dict(loss=9., loss_epoch=2., epoch=1, iter=3, step=3),
       {'stiffness/tns': .5, 'step': 2},
-      {'accuracy/top1': 50., 'data_time': .1, 'step': 1}],
+      {'accuracy/top1': 50., 'data_time': .1, 'step': 1},
+      dict(loss=7., epoch=2, iter=6, step=6)],  # runs again
      [dict(loss=1., epoch=2, iter=6, step=6)],
      [{'epoch': 1, 'loss': 2., 'accuracy/top1': 50.},
       {'epoch': 2, 'loss': 1.}]),
@@ -118,14 +119,6 @@ def test_epochs_are_those_of_training_and_validation(
     start(tmp_path, 1, scalars=first)
     start(tmp_path, 2, scalars=second)
     assert epochs_of(tmp_path) == found
-
-
-def test_an_epoch_that_ran_again_counts_as_its_last_start_logged_it(tmp_path):
-    rows = [dict(loss=i, epoch=n, iter=n, step=n)
-            for i, n in enumerate((1, 2, 2, 3))]
-    start(tmp_path, 1, scalars=rows[:2])
-    start(tmp_path, 2, scalars=rows[2:])
-    assert [epoch['loss'] for epoch in epochs_of(tmp_path)] == [0, 2, 3]
 
 
 def test_a_damaged_result_of_a_tool_is_named(make_runs):

@@ -4,17 +4,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import figures
 import numpy as np
 import pandas as pd
 import pytest
 import report as tool
-from figures import (
-    accuracy_figure,
-    gains_figure,
-    learning_curves_figure,
-    steps_figure,
-    write_figures,
-)
 from intervals import dunnett, pooled_sd, rank_correlations, spread, welch
 from made_study import diverged_run, made_run, made_steps
 from method_styles import label, method_styles
@@ -123,7 +117,7 @@ def test_what_each_network_gains():
     alone = Report(report.studies, [r for r in report.records if not r.seed])
     assert cells(alone.gains())['a']['stepnet minus constant'
                                      ] == '+3.00 (one run)'
-    axes, = gains_figure(report).axes
+    axes, = figures.gains_figure(report).axes
     assert axes.lines[4].get_xdata().tolist() == [1.5, 2.5, 3.5, 4.5] * 2
 
 
@@ -208,7 +202,7 @@ def test_scipy_on_every_resample_gives_the_interval_of_tau():
         blocks=[dict(stage=1, nsi=None, step=None)])))]])
 def test_odd_records_have_a_page_and_figures(tmp_path, records):
     report = report_of(records, plain={}, se={})
-    links = write_figures(report, tmp_path / 'page')
+    links = figures.write_figures(report, tmp_path / 'page')
     assert '## Results' in tool.page_of(report, figures=links)
     assert any('dot for each run' in caption for caption in links) == any(
         r.last is not None for r in records)
@@ -219,14 +213,14 @@ def test_accuracy_by_method_epoch_and_mean_step():
         *POOLED, *(made_run('a_b', s, 40., step=.5) for s in range(2)),
         made_run('eca', 0, step=.5, steps=made_steps(mean=.4))],
         stepnet={}, a_b=dict(pooled=False), eca={}, plain={}, se={})
-    upper, lower = accuracy_figure(report).axes
+    upper, lower = figures.accuracy_figure(report).axes
     assert [[t.get_text() for t in axes.get_yticklabels()]
             for axes in (upper, lower)] == [
                 ['ECA', 'plain', 'SE', 'StepNet'], ['a b']]
     dots, mean = upper.lines[2:4]
     assert dots.get_xdata().tolist() == [50, 51, 52, 53]
     assert mean.get_xdata().tolist() == [51.5]
-    axes, = learning_curves_figure(report).axes
+    axes, = figures.learning_curves_figure(report).axes
     assert {line.get_label(): line.get_xydata()[-1].tolist()
             for line in axes.lines} == {
                 'a b': [4, -11.5], 'ECA': [4, -1.5], 'plain': [4, 0],
@@ -235,7 +229,7 @@ def test_accuracy_by_method_epoch_and_mean_step():
     assert report.runs[STEP].mean().dropna().to_dict() == dict(
         a_b=.375, eca=.4, plain=1.)
     report = report_of(report.records, a_b={}, eca={}, plain={})
-    axes, = steps_figure(report).axes
+    axes, = figures.steps_figure(report).axes
     assert [line.get_label() for line in axes.lines] == ['a b', 'ECA', 'plain']
 
 
