@@ -35,20 +35,18 @@ from mmengine.logging import MMLogger
 from mmengine.registry import MODELS, init_default_scope
 
 import stepnet_mm
-from stepnet_mm.attention import (
-    AttentionRecord,
-    LayerAttention,
-    save_attention,
-)
+from stepnet_mm.attention import save_attention
 from stepnet_mm.doctor import __main__ as doctor
 from stepnet_mm.models.any_network import AnyStepBackbone
 from stepnet_mm.registered_names import BINDINGS, NAMES
-from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
+from stepnet_mm.stiffness import append_rows, begin_record
 from stepnet_mm.utils.command_line import command_parser
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [f'{ROOT}/tools/studies', f'{ROOT}/tests/models']
+sys.path[:0] = [f'{ROOT}/{folder}' for folder in (
+    'tools/studies', 'tests/models', 'tests/visualization')]
 from equality import undrawn
+from made_records import make_attention_record, make_record
 from records import FORMAT, StudyRecord, read_records
 from study_file import config_digest, read_study, runs_of
 
@@ -204,16 +202,16 @@ def plain(value) -> str:
 def records() -> Iterator[str]:
     """The fields of each record."""
     yield from signature(FORMAT, StudyRecord)
-    layer = LayerAttention('layer', np.ones((1, 1, 1)), (0, 0), [0.], 0.)
+    made = make_record()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, 'record.jsonl')
-        begin_record(path, RecordHeader('residual', ['block'], [1], [0], 1))
-        append_rows(path, 0, torch.ones(1, 1), torch.ones(1, 1))
+        begin_record(path, made.header)
+        append_rows(path, 0, made.nsi, made.step)
         header, rows = map(json.loads, path.read_text().splitlines())
         yield from fields(header['format'], {'header: ': header,
                                              'rows: ': rows})
         path = path.with_suffix('.npz')
-        save_attention(AttentionRecord([layer], (1, 1), (0, 0), 1), path)
+        save_attention(make_attention_record(layers=1), path)
         with np.load(path) as arrays:
             header = json.loads(str(arrays['header']))
             yield from (f'{header["format"]}: {key}' for key in arrays)

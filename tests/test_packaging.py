@@ -8,12 +8,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from by_path import load
 
 # One worker of pytest-xdist: the tests share their builds.
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group('packaging')]
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ('stepnet_mm', 'configs', 'tools', 'requirements', 'tests')
-FILES = ('setup.py', 'README.md', 'LICENSE', '.gitignore')
+FAULTS = load(ROOT / 'tests/faults.py')
 CONFIG = 'faster_rcnn_r50_stepnet.py'
 
 
@@ -41,20 +41,15 @@ def inside(archive):
 
 
 @pytest.fixture(scope='module')
-def tree(tmp_path_factory):
+def tree():
     """A copy of the checkout as git has it, and what it ignores beside."""
-    path = tmp_path_factory.mktemp('checkout') / 'tree'
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, path / name,
-                        ignore=shutil.ignore_patterns('__pycache__', '.mim'))
-    for name in FILES:
-        shutil.copy(ROOT / name, path)
-    run('git', 'init', '-q', cwd=path)
-    run('git', 'add', '.', cwd=path)
-    for junk in ('tools/__pycache__/train.pyc', '.venv/lib/mmcv.py'):
-        (path / junk).parent.mkdir(parents=True)
-        (path / junk).touch()
-    return path
+    with FAULTS.copy_of_checkout() as path:
+        run('git', 'init', '-q', cwd=path)
+        run('git', 'add', '.', cwd=path)
+        for junk in ('tools/__pycache__/train.pyc', '.venv/lib/mmcv.py'):
+            (path / junk).parent.mkdir(parents=True)
+            (path / junk).touch()
+        yield path
 
 
 def test_wheel_and_sdist_carry_the_same_and_the_wheel_works(tree, tmp_path):

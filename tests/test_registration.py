@@ -11,14 +11,8 @@ import pytest
 from mmengine.registry import Registry
 
 import stepnet_mm
-from stepnet_mm.lazy_exports import homes_of
+from stepnet_mm import registration
 from stepnet_mm.registered_names import BINDINGS, NAMES
-from stepnet_mm.registration import (
-    _add_location,
-    _add_names,
-    _LazyEntries,
-    after_import,
-)
 
 ROOTS = {kind: getattr(mmengine.registry, kind) for kind in NAMES}
 
@@ -63,14 +57,13 @@ def home(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     root = Registry('root', scope='root')
     monkeypatch.setattr(mmengine.registry, 'LAZY', root, raising=False)
-    monkeypatch.setitem(NAMES, 'LAZY', {'lazy_home': ('Lazy', 'Other')})
-    for kind in set(NAMES) - {'LAZY'}:
-        monkeypatch.delitem(NAMES, kind)
+    monkeypatch.setattr(registration, 'NAMES', {
+        'LAZY': {'lazy_home': ('Lazy', 'Other')}})
     (tmp_path / 'lazy_home.py').write_text(
         'from mmengine.registry import LAZY\n'
         '@LAZY.register_module()\nclass Lazy: pass\n'
         '@LAZY.register_module()\nclass Other: pass\n')
-    _add_names(mmengine.registry)
+    registration._add_names(mmengine.registry)
     yield root
     sys.modules.pop('lazy_home', None)
 
@@ -118,13 +111,13 @@ def test_a_location_is_read_when_the_registry_is_asked(home, asked_before):
     if asked_before:
         registry.get('Nothing')
     assert registry._imported is asked_before
-    _add_location(registry, 'lazy_home')
+    registration._add_location(registry, 'lazy_home')
     assert others == [] and Registry('third', scope='third')._locations == []
     assert ('lazy_home' in sys.modules) == asked_before
     registry.get('Nothing')
     assert 'lazy_home' in sys.modules
-    for kind in set(NAMES) - {'LAZY'}:
-        assert isinstance(ROOTS[kind]._module_dict, _LazyEntries)
+    for root in ROOTS.values():
+        assert isinstance(root._module_dict, registration._LazyEntries)
 
 
 @pytest.fixture
@@ -142,7 +135,8 @@ def module(tmp_path, monkeypatch):
 def test_the_actions_run_once_after_the_import(module):
     seen, before = [], list(sys.meta_path)
     for _ in range(2):
-        after_import('some_module', lambda module: seen.append(module.value))
+        registration.after_import(
+            'some_module', lambda module: seen.append(module.value))
     spec = find_spec('some_module')  # no import
     assert spec.loader.get_filename('some_module') == str(module)
     assert seen == []
@@ -151,7 +145,7 @@ def test_the_actions_run_once_after_the_import(module):
     assert sys.meta_path == before
     assert type(found.__loader__).__module__ != 'stepnet_mm.registration'
     assert found.__spec__.loader is found.__loader__
-    after_import('some_module', seen.append)  # at once
+    registration.after_import('some_module', seen.append)  # at once
     assert seen == [1, 1, found]
 
 
@@ -163,7 +157,7 @@ def test_an_import_or_action_that_fails_is_tried_again(module):
         if len(seen) == 1:
             raise ImportError('of the action')
 
-    after_import('some_module', fails_once)
+    registration.after_import('some_module', fails_once)
     module.write_text('raise ImportError("of the module")')
     with pytest.raises(ImportError, match='of the module'):
         importlib.import_module('some_module')

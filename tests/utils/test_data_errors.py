@@ -8,12 +8,7 @@ from mmengine.dataset import BaseDataset, ConcatDataset, pseudo_collate
 from torch.utils.data import DataLoader
 
 from stepnet_mm.resume.resumable_loader import ResumableLoader
-from stepnet_mm.utils.data_errors import (
-    DataError,
-    data_errors,
-    in_a_line,
-    name_samples,
-)
+from stepnet_mm.utils.data_errors import DataError, data_errors, name_samples
 
 ANN_FILE = 'annotations/instances_train2017.json'
 
