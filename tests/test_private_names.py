@@ -7,11 +7,6 @@ import ast
 import re
 from pathlib import Path
 
-import mmengine.hooks
-import pytest
-
-from stepnet_mm.resume import AtomicCheckpointHook
-
 ROOT = Path(__file__).resolve().parents[1]
 USED = {*'''
 _accumulative_counts _are_functorch_transforms_active _backward_hooks
@@ -59,10 +54,3 @@ def test_every_private_name_of_another_library_has_its_test():
     both = {'_freeze_stages', '_load', '_load_from_state_dict',
             '_make_stem_layer', '_resume', '_save_best_checkpoint'}
     assert asked - (own - both) - NOT_MEANT == USED
-
-
-@pytest.mark.core
-def test_methods_that_are_overridden_are_still_there():
-    names = {'_save_best_checkpoint', '_save_checkpoint_with_step'}
-    for kind in (AtomicCheckpointHook, mmengine.hooks.CheckpointHook):
-        assert names <= vars(kind).keys()
