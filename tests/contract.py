@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -118,8 +119,7 @@ def registered() -> Iterator[str]:
 
 
 def public() -> Iterator[str]:
-    """What may be imported from each folder; of what is registered the name.
-    """
+    """What each folder exports; of what is registered the name."""
     known = [cls for own in classes().values() for cls in own]
     folders = pkgutil.iter_modules(stepnet_mm.__path__, 'stepnet_mm.')
     for folder in ('stepnet_mm', *(f.name for f in folders if f.ispkg)):
@@ -132,25 +132,22 @@ def public() -> Iterator[str]:
 
 # Tools
 
-class Found(BaseException):
-    """Ends a command at the moment in which it reads its arguments."""
-
-
 def parser_of(command: Callable, *args) -> argparse.ArgumentParser:
-    """The parser with which a command reads its arguments."""
+    """The parser with which a command reads its arguments, and ends."""
+    found = []
 
     def stop(parser, *_, **__):
-        raise Found(parser)
+        found.append(parser)
+        sys.exit()
 
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with mock.patch.object(argparse.ArgumentParser, 'parse_args', stop):
-        try:
-            command(*args)
-        except Found as found:
-            return found.args[0]
-        finally:  # signals that a tool holds back come again
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    raise ValueError(f'{args}: expected a command with a parser, got none')
+    with suppress(SystemExit), mock.patch.object(
+            argparse.ArgumentParser, 'parse_args', stop):
+        command(*args)
+    # Signals that a tool holds back come again.
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    parser, = found
+    return parser
 
 
 def run_file(path: Path) -> None:
@@ -200,7 +197,6 @@ def plain(value) -> str:
 # What is written
 
 def records() -> Iterator[str]:
-    """The fields of each record."""
     yield from signature(FORMAT, StudyRecord)
     made = make_record()
     with tempfile.TemporaryDirectory() as folder:
@@ -240,7 +236,6 @@ def runs(results: Iterable[str]) -> Iterator[str]:
 
 
 def networks(paths: Iterable[str]) -> Iterator[str]:
-    """The network of each config."""
     found: dict[str, str] = {}
     for path in paths:
         cfg = Config.fromfile(CONFIGS / path)

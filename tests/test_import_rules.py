@@ -124,23 +124,18 @@ def look(modules, hidden):
         dict(warnings=own, loaded=loaded, built=built, safe=safe)))
 
 
-@pytest.fixture
-def probe(tmp_path):
-    """probe(*modules): what a process finds that imports them in turn."""
-
-    def probe(*modules, hidden=()):
-        return json.loads(fresh.printed_by(
-            tmp_path, look, modules, hidden).splitlines()[-1])
-
-    return probe
+def probe(folder, modules, hidden=()):
+    """What a process finds that imports modules in turn."""
+    return json.loads(fresh.printed_by(
+        folder, look, modules, hidden).splitlines()[-1])
 
 
 @pytest.mark.core
 @pytest.mark.parametrize('modules', [
     (PACKAGE, 'mmengine.runner'), ('mmengine.runner', PACKAGE)])
-def test_no_library_is_imported_before_it_is_asked(probe, modules):
+def test_no_library_is_imported_before_it_is_asked(tmp_path, modules):
     """And each load is safe, in either order."""
-    found = probe(*modules)
+    found = probe(tmp_path, modules)
     assert not {'mmdet.models', 'mmpretrain.models'} & {*found['loaded']}
     assert found['safe']
 
@@ -153,9 +148,9 @@ THEIRS = 'mmengine.runner', 'mmdet.models', 'mmpretrain.models'
     ((PACKAGE, ), 'mmdet'), ((PACKAGE, ), 'mmpretrain'),
     ((PACKAGE, *THEIRS), ''), ((*THEIRS, PACKAGE), '')])
 def test_what_is_there_is_bound_and_what_is_absent_skipped_silently(
-        probe, modules, hidden):
+        tmp_path, modules, hidden):
     """The package comes before the libraries, or when they are all there."""
-    found = probe(*modules, hidden=[hidden])
+    found = probe(tmp_path, modules, [hidden])
     assert found['built'] == [f'{PACKAGE}.models.{library}_binding'
                               for library in LIBRARIES if library != hidden]
     assert found['warnings'] == []

@@ -29,15 +29,9 @@ def cfg():
         optim_wrapper=dict(type='OptimWrapper')))
 
 
-@pytest.fixture
-def load(cfg, tmp_path):
-    """load(...): what read_config makes of the dumped config."""
-    def load(*args, **kwargs):
-        cfg.dump(tmp_path / 'my_config.py')
-        return config.read_config(
-            str(tmp_path / 'my_config.py'), *args, **kwargs)
-
-    return load
+def dumped_and_read(cfg, folder, **kwargs):
+    cfg.dump(folder / 'my_config.py')
+    return config.read_config(str(folder / 'my_config.py'), **kwargs)
 
 
 def pipelines(cfg):
@@ -46,15 +40,15 @@ def pipelines(cfg):
             cfg.test_dataloader.dataset.pipeline]
 
 
-def test_a_config_is_as_its_file_has_it(cfg, load):
+def test_a_config_is_as_its_file_has_it(cfg, tmp_path):
     expected = {**cfg.to_dict(), 'launcher': 'none',
                 'work_dir': 'work_dirs/my_config'}
-    assert load().to_dict() == expected
+    assert dumped_and_read(cfg, tmp_path).to_dict() == expected
     options = {'optim_wrapper': dict(lr=1, _delete_=True),
                'default_scope': 'other'}
     for _ in range(2):  # options may be used again
-        cfg = load(options=options)
-        assert (cfg.optim_wrapper, cfg.default_scope) == (dict(lr=1), 'other')
+        own = dumped_and_read(cfg, tmp_path, options=options)
+        assert (own.optim_wrapper, own.default_scope) == (dict(lr=1), 'other')
 
 
 @pytest.mark.core
@@ -79,13 +73,14 @@ def test_broken_images_are_skipped_in_training_only(cfg, monkeypatch, whose):
         'LoadImageFromFile', 'LoadImageFromFile']
 
 
-def test_loaders_get_their_librarys_defaults(cfg, load):
+def test_loaders_get_their_librarys_defaults(cfg, tmp_path):
     cfg.default_scope = 'mmpretrain'
     cfg.val_dataloader.collate_fn = dict(type='own')
     for name in ('train_dataloader', 'val_dataloader'):
         cfg[name].update(num_workers=2)
         cfg[name].pop('persistent_workers', None)
-    cfg = load(options={'train_dataloader.num_workers': 0})
+    cfg = dumped_and_read(
+        cfg, tmp_path, options={'train_dataloader.num_workers': 0})
     train, val = cfg.train_dataloader, cfg.val_dataloader
     assert (train.collate_fn.type, val.collate_fn.type) == (
         'default_collate', 'own')

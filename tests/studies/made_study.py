@@ -42,7 +42,6 @@ def make_study(folder, text='', seeds=(0, ), **methods):
 
 
 def starts_of(run, tool='train'):
-    """How often the tool was started."""
     path = run.folder / f'{tool}.starts'
     return len(path.read_text().split()) if path.exists() else 0
 

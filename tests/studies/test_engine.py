@@ -17,8 +17,7 @@ from waiting import until
 def engine(request, tmp_path, monkeypatch, capsys):
     """engine(a=dict(...)): the runs of a study of these, one after the other.
 
-    engine('list') lists them. For options a method may have what its training
-    does.
+    engine('list') lists them. A text is what a method's training does.
     """
     module = by_path.load(request.config.rootpath / 'tools/studies/runs.py')
     monkeypatch.setattr(module, 'TOOLS', make_tools(tmp_path / 'tools'))
@@ -75,8 +74,7 @@ def test_runs_are_trained_measured_and_recorded_once(engine):
 
 def test_a_tool_has_one_gpu_the_locks_and_no_job_around_it(
         engine, tmp_path, monkeypatch):
-    """The locks outlive an engine that is killed; study.sh opened the run's.
-    """
+    """The locks outlive a killed engine; study.sh opened the run's."""
     for name in ('SLURM_JOB_ID', 'SLURM_PROCID', 'SLURM_CPUS_ON_NODE'):
         monkeypatch.setenv(name, '3')
     monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '5')

@@ -48,17 +48,15 @@ def home(tmp_path, request):
         shutil.copy(request.config.rootpath / name, folder / name)
     (folder / 'tools/studies/runs.py').write_text(RUNS)
     # A Python of before 3.11, as far as it says.
-    (folder / 'bin').mkdir()
-    venv = folder / '.venv/studies'
-    (venv / 'bin').mkdir(parents=True)
-    (venv / 'bin/python').write_text(SNAKEMAKE)
-    (venv / 'bin/python').chmod(0o755)
-    shutil.copy(folder / 'requirements/studies.txt', venv / '.complete')
-    for name in ('python', 'python3', *(f'python3.{n}' for n in (11, 12, 13))):
-        (folder / 'bin' / name).write_text(
-            f'#!/bin/sh\n[ "$1" != -c ] || exit 1\nexec {sys.executable} '
-            '"$@"\n')
-        (folder / 'bin' / name).chmod(0o755)
+    old = f'#!/bin/sh\n[ "$1" != -c ] || exit 1\nexec {sys.executable} "$@"\n'
+    for name, text in {'.venv/studies/bin/python': SNAKEMAKE, **{
+            f'bin/python{version}': old
+            for version in ('', 3, 3.11, 3.12, 3.13)}}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    shutil.copy(folder / 'requirements/studies.txt',
+                folder / '.venv/studies/.complete')
     for name, text in (('my study.py', ''), ('deaf', 'no'),
                        ('left', 'a_seed0: not begun\nb_seed1: begun\n')):
         (tmp_path / name).write_text(text)

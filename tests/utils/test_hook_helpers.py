@@ -27,15 +27,15 @@ class Counter(nn.Module):
         return number + 1
 
 
-@pytest.mark.parametrize('order', ['lower', 'upper'])
-def test_several_are_undone_in_any_order(order):
+@pytest.mark.parametrize('first, left', [(0, -2), (1, 4)])
+def test_several_are_undone_in_any_order(first, left):
     counter = Counter()
     before = dict(vars(counter))
-    lower = ReplacedMethod(counter, 'add', lambda add, number: 2 * add(number))
-    upper = ReplacedMethod(counter, 'add', lambda add, number: -add(number))
+    replaced = [
+        ReplacedMethod(counter, 'add', lambda add, number: 2 * add(number)),
+        ReplacedMethod(counter, 'add', lambda add, number: -add(number))]
     assert counter.add(1) == -4 and Counter().add(1) == 2
-    first, second = (lower, upper) if order == 'lower' else (upper, lower)
-    first.undo()
-    assert counter.add(1) == (-2 if order == 'lower' else 4)
-    second.undo()
+    replaced.pop(first).undo()
+    assert counter.add(1) == left
+    replaced.pop().undo()
     assert counter.add(1) == 2 and vars(counter) == before

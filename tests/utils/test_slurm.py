@@ -34,7 +34,6 @@ def scontrol(tmp_path, monkeypatch):
 
 
 def said():
-    """What requeue says, in its order."""
     lines = []
     requeue(3, lines.append)
     return lines
