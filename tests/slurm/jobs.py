@@ -1,5 +1,4 @@
 """Jobs on the lab, and what they leave behind."""
-import glob
 import os
 import re
 import runpy
@@ -23,13 +22,11 @@ ENVIRONMENT = dict(
 
 def submit(lab, work_dir, *options, sbatch=()):
     """Submit the toy training with slurm_submit.sh; the job's number."""
-    Path(work_dir).mkdir(parents=True, exist_ok=True)
-    text = lab.run(
-        'sbatch', '--ntasks=2', '--nodes=2', f'--chdir={ROOT}',
-        f'--output={work_dir}/job-%j.log', *sbatch,
+    return lab.run(
+        'sbatch', '--parsable', '--ntasks=2', '--nodes=2', f'--chdir={ROOT}',
+        f'--output={work_dir}/job.log', *sbatch,
         ROOT / 'tools/slurm_submit.sh', CONFIG, '--work-dir', work_dir,
         *options, STEPNET_MM=str(ROOT), **ENVIRONMENT)
-    return re.search(r'\d+', text).group()
 
 
 def options(**settings):
@@ -74,12 +71,6 @@ def run_train(*arguments):
     """tools/train.py in this process, which should be a fork."""
     sys.argv = ['train.py', *map(str, arguments)]
     runpy.run_path(str(ROOT / 'tools/train.py'), run_name='__main__')
-
-
-def log_of(work_dir):
-    """What the jobs of a work dir printed."""
-    paths = sorted(glob.glob(f'{work_dir}/job-*.log'), key=os.path.getmtime)
-    return '\n'.join(Path(path).read_text() for path in paths)
 
 
 def iteration(work_dir):

@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -120,10 +120,7 @@ class Lab:
 
 def free_ports(number):
     """Ports that nobody listens at."""
-    sockets = [socket.socket() for _ in range(number)]
-    for one in sockets:
-        one.bind(('', 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    with ExitStack() as bound:
+        sockets = [bound.enter_context(socket.create_server(('', 0)))
+                   for _ in range(number)]
+        return [one.getsockname()[1] for one in sockets]

@@ -2,19 +2,8 @@
 import re
 import subprocess
 
+import jobs
 import pytest
-from jobs import (
-    CONFIG,
-    ENVIRONMENT,
-    ROOT,
-    assert_same_end,
-    iteration,
-    log_of,
-    options,
-    saved,
-    submit,
-    train_in_forks,
-)
 from waiting import until
 
 # One lab, and so one worker of pytest-xdist.
@@ -31,9 +20,9 @@ SLOW = {'default_hooks.slow.type': 'SlowHook',
 def whole(lab, tmp_path_factory):
     """The end of a run without Slurm that nothing disturbed."""
     folder = tmp_path_factory.mktemp('whole')
-    train_in_forks(folder)
-    assert iteration(folder) == LAST
-    return saved(folder)
+    jobs.train_in_forks(folder)
+    assert jobs.iteration(folder) == LAST
+    return jobs.saved(folder)
 
 
 def finished(lab, job):
@@ -44,12 +33,12 @@ def finished(lab, job):
 
 @pytest.mark.long
 def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
-    job = submit(lab, tmp_path, *options(**SLOW))
-    until(lambda: iteration(tmp_path) >= 10, 240)
+    job = jobs.submit(lab, tmp_path, *jobs.options(**SLOW))
+    until(lambda: jobs.iteration(tmp_path) >= 10, 240)
     lab.run('scancel', job)
     assert finished(lab, job) == 'CANCELLED'
     assert re.search(f'Slurm job {job} is (CANCELLED|COMPLETING): not '
-                     'requeued', log_of(tmp_path))
+                     'requeued', (tmp_path / 'job.log').read_text())
     assert list(tmp_path.glob('preempted_iter_*.pth'))
 
 
@@ -59,17 +48,18 @@ def test_two_nodes_preempted_at_the_time_limit(lab, tmp_path, whole):
     # Slurm looks at the limits every 30 s.
     slower = {**SLOW, 'default_hooks.slow.seconds': .9,
               'default_hooks.slow.first': True}
-    job = submit(lab, tmp_path, *options(**slower), sbatch=['--time=9'])
-    until(lambda: iteration(tmp_path) >= 5, 240)
+    job = jobs.submit(
+        lab, tmp_path, *jobs.options(**slower), sbatch=['--time=9'])
+    until(lambda: jobs.iteration(tmp_path) >= 5, 240)
     minutes = int(lab.field(job, 'RunTime').split(':')[1])
     limit(lab, job, minutes + 2)
     until(lambda: lab.field(job, 'Restarts') == '1', 240, .2)
     limit(lab, job, 9)
     assert finished(lab, job) == 'COMPLETED'
-    log = log_of(tmp_path)
+    log = (tmp_path / 'job.log').read_text()
     assert f'requeueing Slurm job {job}, 1 of 20' in log
     assert 'start 2, 2 ranks' in log
-    assert_same_end(whole, saved(tmp_path))
+    jobs.assert_same_end(whole, jobs.saved(tmp_path))
 
 
 def limit(lab, job, minutes):
@@ -79,9 +69,10 @@ def limit(lab, job, minutes):
 @pytest.mark.long
 def test_slurm_train(lab, tmp_path, whole):
     done = subprocess.run(
-        ['bash', ROOT / 'tools/slurm_train.sh', 'main', 'toy', CONFIG,
-         tmp_path], cwd=ROOT, capture_output=True, text=True, env=dict(
-            lab.environment, **ENVIRONMENT, GRES='', GPUS='2',
+        ['bash', jobs.ROOT / 'tools/slurm_train.sh', 'main', 'toy',
+         jobs.CONFIG, tmp_path],
+        cwd=jobs.ROOT, capture_output=True, text=True, env=dict(
+            lab.environment, **jobs.ENVIRONMENT, GRES='', GPUS='2',
             GPUS_PER_NODE='1', CPUS_PER_TASK='1'))
     assert done.returncode == 0, done.stderr
-    assert_same_end(whole, saved(tmp_path))
+    jobs.assert_same_end(whole, jobs.saved(tmp_path))
