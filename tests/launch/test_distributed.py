@@ -14,13 +14,6 @@ from mmengine.config import Config
 from torch import distributed
 
 from stepnet_mm.launch import distributed as launch
-from stepnet_mm.launch.distributed import (
-    init_distributed,
-    on_first_rank,
-    set_rank_environment,
-    slurm_port,
-    stand_alone,
-)
 from stepnet_mm.utils.slurm import is_first_rank
 
 
@@ -45,7 +38,7 @@ def port():
 def start(launcher='pytorch', timeout=None, **settings):
     cfg = Config(dict(launcher=launcher, env_cfg=dict(dist_cfg=dict(
         backend='nccl', timeout=timeout)), **settings))
-    init_distributed(cfg)
+    launch.init_distributed(cfg)
     return cfg
 
 
@@ -57,9 +50,9 @@ def test_without_a_launcher_each_process_is_the_first(recwarn, name, count,
                                                       rank):
     os.environ.update({name: rank, count: '2'})
     assert is_first_rank() == (rank == '0')
-    stand_alone()
+    launch.stand_alone()
     called = []
-    on_first_rank(called.append, 'by all')
+    launch.on_first_rank(called.append, 'by all')
     assert called == ['by all'] and is_first_rank()
     assert len(recwarn) == (rank == '0' and count != 'SLURM_NTASKS')
 
@@ -83,13 +76,13 @@ def test_variables_of_mpirun_and_srun(port):
     assert os.environ['LOCAL_RANK'] == '0'
     os.environ.update(SLURM_PROCID='3', SLURM_NTASKS='8', SLURM_LOCALID='1',
                       SLURM_JOB_ID='4711', SLURM_STEP_ID='2')
-    set_rank_environment('slurm')
+    launch.set_rank_environment('slurm')
     assert [os.environ[name] for name in (
         'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == [
             '3', '8', '1', str(port)]  # the port as given
     del os.environ['MASTER_PORT']
-    set_rank_environment('slurm')
-    assert os.environ['MASTER_PORT'] == str(slurm_port(4711, 2))
+    launch.set_rank_environment('slurm')
+    assert os.environ['MASTER_PORT'] == str(launch.slurm_port(4711, 2))
 
 
 @pytest.mark.parametrize('launcher, text', [

@@ -16,11 +16,6 @@ def no_job(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def held(work, seconds=60):
-    """Another process trains there."""
-    return held_lock(work.parent, work / TRAINING_LOCK, seconds)
-
-
 def enter(work_dir):
     with work_dir_lock(str(work_dir)):
         pass
@@ -29,7 +24,7 @@ def enter(work_dir):
 def test_all_ranks_stop_at_once(tmp_path):
     """The first rank alone sees the lock."""
     work = tmp_path / 'work'
-    with held(work):
+    with held_lock(tmp_path, work / TRAINING_LOCK):
         first, second = train_in_forks(work, code=1)
     assert f'{work}/training.lock: expected to be free, got process' in first
     assert second.startswith('rank 1 of 2 on ')
@@ -46,12 +41,13 @@ def test_one_training_in_a_work_dir(tmp_path):
 
 def test_a_requeued_job_waits_for_its_earlier_start(tmp_path, monkeypatch,
                                                     capsys):
-    with held(tmp_path / 'work', seconds=2):
+    work = tmp_path / 'work'
+    with held_lock(tmp_path, work / TRAINING_LOCK, seconds=2):
         with pytest.raises(ValueError, match='expected to be free'):
-            enter(tmp_path / 'work')
+            enter(work)
         assert not capsys.readouterr().err
         monkeypatch.setenv('SLURM_RESTART_COUNT', '1')
-        enter(tmp_path / 'work')
+        enter(work)
     assert capsys.readouterr().err.count('waiting 120 s') == 1
 
 
