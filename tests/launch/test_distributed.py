@@ -9,7 +9,6 @@ from unittest import mock
 
 import pytest
 import torch
-from lab import free_ports
 from mmengine.config import Config
 from torch import distributed
 
@@ -28,11 +27,10 @@ def environment(monkeypatch):
 
 
 @pytest.fixture
-def port():
-    number, = free_ports(1)
+def one_rank():
+    """At any port."""
     os.environ.update(RANK='0', WORLD_SIZE='1', LOCAL_RANK='0',
-                      MASTER_ADDR='127.0.0.1', MASTER_PORT=str(number))
-    return number
+                      MASTER_ADDR='127.0.0.1', MASTER_PORT='0')
 
 
 def start(launcher='pytorch', timeout=None, **settings):
@@ -59,7 +57,7 @@ def test_without_a_launcher_each_process_is_the_first(recwarn, name, count,
 
 @pytest.mark.core
 @pytest.mark.parametrize('given', [{}, dict(type='Mine', static_graph=True)])
-def test_on_cpu(port, given):
+def test_on_cpu(one_rank, given):
     cfg = start(find_unused_parameters=True, model_wrapper_cfg=given)
     assert distributed.get_backend() == 'gloo'
     assert cfg.model_wrapper_cfg == {
@@ -67,7 +65,7 @@ def test_on_cpu(port, given):
                broadcast_buffers=False, find_unused_parameters=True), **given}
 
 
-def test_variables_of_mpirun_and_srun(port):
+def test_variables_of_mpirun_and_srun(one_rank):
     for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'):
         os.environ[f'OMPI_COMM_WORLD_{name.replace("WORLD_", "")}'] = (
             os.environ.pop(name))
@@ -79,7 +77,7 @@ def test_variables_of_mpirun_and_srun(port):
     launch.set_rank_environment('slurm')
     assert [os.environ[name] for name in (
         'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == [
-            '3', '8', '1', str(port)]  # the port as given
+            '3', '8', '1', '0']  # the port as given
     del os.environ['MASTER_PORT']
     launch.set_rank_environment('slurm')
     assert os.environ['MASTER_PORT'] == str(launch.slurm_port(4711, 2))
@@ -93,7 +91,7 @@ def test_without_the_launcher(launcher, text):
         start(launcher)
 
 
-def test_the_timeout_of_the_config(port, monkeypatch):
+def test_the_timeout_of_the_config(one_rank, monkeypatch):
     seen = []
     monkeypatch.setattr(distributed, 'init_process_group',
                         lambda *_, timeout: seen.append(timeout.seconds))
@@ -116,7 +114,7 @@ def test_the_gpu_of_a_rank(monkeypatch, count, local, torchrun, expected):
         assert os.environ['LOCAL_RANK'] == str(expected)
 
 
-def test_an_error_names_its_rank(port, capsys):
+def test_an_error_names_its_rank(one_rank, capsys):
     start()
     sys.excepthook(RuntimeError, RuntimeError('boom'), None)
     said = capsys.readouterr().err

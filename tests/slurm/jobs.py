@@ -29,11 +29,6 @@ def submit(lab, work_dir, *options, sbatch=()):
         *options, STEPNET_MM=str(ROOT), **ENVIRONMENT)
 
 
-def options(**settings):
-    """Changes to the toy config."""
-    return ['--cfg-options', *(f'{k}={v}' for k, v in settings.items())]
-
-
 @contextmanager
 def ranks_in_forks(work_dir, *arguments):
     """The toy training on two ranks, without a launcher and its start-ups."""

@@ -9,11 +9,8 @@ from waiting import until
 # One lab, and so one worker of pytest-xdist.
 pytestmark = pytest.mark.xdist_group('slurm')
 
-LAST = 52  # iterations of 4 epochs of 100 images, 2 ranks, batches of 4
-
 #: A training that one can stop in its midst.
-SLOW = {'default_hooks.slow.type': 'SlowHook',
-        'default_hooks.slow.seconds': .2}
+SLOW = '--cfg-options', 'default_hooks.slow.type=SlowHook'
 
 
 @pytest.fixture(scope='session')
@@ -21,7 +18,8 @@ def whole(lab, tmp_path_factory):
     """The end of a run without Slurm that nothing disturbed."""
     folder = tmp_path_factory.mktemp('whole')
     jobs.train_in_forks(folder)
-    assert jobs.iteration(folder) == LAST
+    # 4 epochs of 100 images, 2 ranks, batches of 4.
+    assert jobs.iteration(folder) == 52
     return jobs.saved(folder)
 
 
@@ -33,7 +31,7 @@ def finished(lab, job):
 
 @pytest.mark.long
 def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
-    job = jobs.submit(lab, tmp_path, *jobs.options(**SLOW))
+    job = jobs.submit(lab, tmp_path, *SLOW, 'default_hooks.slow.seconds=0.2')
     until(lambda: jobs.iteration(tmp_path) >= 10, 240)
     lab.run('scancel', job)
     assert finished(lab, job) == 'CANCELLED'
@@ -46,10 +44,9 @@ def test_a_job_that_is_cancelled_is_saved_and_stays_away(lab, tmp_path):
 def test_two_nodes_preempted_at_the_time_limit(lab, tmp_path, whole):
     """The signal of slurm_submit.sh, 2 minutes before; all have 2 at most."""
     # Slurm looks at the limits every 30 s.
-    slower = {**SLOW, 'default_hooks.slow.seconds': .9,
-              'default_hooks.slow.first': True}
     job = jobs.submit(
-        lab, tmp_path, *jobs.options(**slower), sbatch=['--time=9'])
+        lab, tmp_path, *SLOW, 'default_hooks.slow.seconds=0.9',
+        'default_hooks.slow.first=True', sbatch=['--time=9'])
     until(lambda: jobs.iteration(tmp_path) >= 5, 240)
     minutes = int(lab.field(job, 'RunTime').split(':')[1])
     limit(lab, job, minutes + 2)

@@ -10,9 +10,10 @@ from waiting import until
 from stepnet_mm.resume.latest_checkpoint import latest_checkpoint
 from stepnet_mm.utils.files import UNFINISHED
 
-SETTINGS = jobs.options(**{
-    'train_cfg.max_epochs': 12, 'default_hooks.checkpoint.interval': 4,
-    'default_hooks.slow.type': 'SlowHook', 'default_hooks.slow.seconds': .05})
+SETTINGS = (
+    '--cfg-options', 'train_cfg.max_epochs=12',
+    'default_hooks.checkpoint.interval=4', 'default_hooks.slow.type=SlowHook',
+    'default_hooks.slow.seconds=0.05')
 EVENTS = 'kill in a save', 'preempt', 'kill', 'kill in a save', 'preempt'
 
 
