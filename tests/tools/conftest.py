@@ -1,17 +1,17 @@
 """Run a tool as a user does, but in this process; a browser for pages."""
+import json
 import math
 import runpy
 import signal
 import sys
+from itertools import product
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from make_mini_coco import make_mini_coco
-from mmengine.config import Config
 
-from stepnet_mm.launch.entry import build_model
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 
 
@@ -59,6 +59,21 @@ def write_record(tmp_path):
         append_rows(path, 0, nsi, torch.full_like(nsi, math.nan)
                     if steps is None else steps)
         return path
+
+    return write
+
+
+@pytest.fixture
+def write_log():
+    """write_log(work_dir, '1', rows, 'probe'): of a start, and a cut line."""
+
+    def write(work_dir, start, rows, hook='stiffness'):
+        path = work_dir / start / 'vis_data' / f'{hook}.json'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(''.join(json.dumps({
+            key if key == 'step' or '/' in key else f'{hook}/{key}': value
+            for key, value in row.items()}) + '\n' for row in rows)
+            + '{"stiffness/')
 
     return write
 
@@ -115,25 +130,26 @@ custom_hooks = [dict(type='TNSHook', interval=2), dict(type='LoadReportHook')]
 
 
 @pytest.fixture
-def untrained(classifier, tmp_path):
-    """A checkpoint of the classifier as it starts."""
-    path = tmp_path / 'epoch_2.pth'
-    torch.save(build_model(Config.fromfile(classifier)).state_dict(), path)
-    return path
+def draw_folders():
+    """draw_folders(root, 'train', 'val', cat=4, dog=7): images by class."""
+    draws = np.random.default_rng(0)
+
+    def draw(root, *splits, **classes):
+        for split, (name, count) in product(splits, classes.items()):
+            folder = root / split / name
+            folder.mkdir(parents=True)
+            for i in range(count):
+                cv2.imwrite(str(folder / f'{i}.png'),
+                            draws.integers(0, 256, (40, 40, 3)))
+        return root
+
+    return draw
 
 
 @pytest.fixture
-def classifier(tmp_path):
-    """A classification config over a folder of 8 images."""
-    rng = np.random.default_rng(0)
-    for split in ('train', 'val'):
-        for label in ('dark', 'light'):
-            folder = tmp_path / 'images' / split / label
-            folder.mkdir(parents=True)
-            for i in range(4):
-                image = rng.integers(0, 128, (40, 40, 3))
-                image += 127 * (label == 'light')
-                cv2.imwrite(str(folder / f'{i}.jpg'), image)
+def classifier(tmp_path, draw_folders):
+    """A classification config over a folder of 8 images a split."""
+    draw_folders(tmp_path / 'images', 'train', 'val', dark=4, light=4)
     path = tmp_path / 'classifier.py'
     path.write_text(f'''
 _base_ = 'mmpretrain::resnet/resnet18_8xb32_in1k.py'
@@ -142,7 +158,6 @@ model = dict(
     backbone=dict(type='StepResNet', stem_channels=8, base_channels=8),
     head=dict(in_channels=64, num_classes=2, topk=(1, )),
     data_preprocessor=dict(num_classes=2))
-data_preprocessor = dict(num_classes=2)
 data = dict(
     _delete_=True, type='CustomDataset', data_root='{tmp_path}/images',
     pipeline=[dict(type='LoadImageFromFile'),

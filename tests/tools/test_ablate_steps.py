@@ -5,6 +5,9 @@ import sys
 import ablate_steps
 import pytest
 import torch
+from mmengine.config import Config
+
+from stepnet_mm.launch.entry import build_model
 
 TOOL = 'analysis/ablate_steps'
 
@@ -46,7 +49,7 @@ randomness = dict(seed=0)
 
 @pytest.mark.long
 def test_metrics_that_are_no_finite_numbers(
-        forget_runs, classifier, untrained, tmp_path, capsys, monkeypatch):
+        forget_runs, classifier, tmp_path, capsys, monkeypatch):
     """JSON has no NaN, and a variant may lack a metric."""
     from mmengine.evaluator import Evaluator
     given = iter([dict(a=float('nan'), b=torch.tensor(2.), c=[1]),
@@ -55,8 +58,10 @@ def test_metrics_that_are_no_finite_numbers(
     moments, log = ablate_steps.StepSizeMoments, str(tmp_path / 'log')
     monkeypatch.setattr(moments, 'numbers', lambda own, of=moments.numbers: (
         dict(of(own), over_samples=float('inf'))))
+    path = tmp_path / 'epoch_2.pth'
+    torch.save(build_model(Config.fromfile(classifier)).state_dict(), path)
     monkeypatch.setattr(sys, 'argv', [
-        f'{TOOL}.py', str(classifier), str(untrained), '--work-dir', log])
+        f'{TOOL}.py', str(classifier), str(path), '--work-dir', log])
     forget_runs()
     ablate_steps.main()
     found = json.loads((tmp_path / 'epoch_2_steps_val.json').read_text())

@@ -1,5 +1,4 @@
 """plot.py stiffness and plot.py training."""
-import json
 import math
 import re
 
@@ -52,14 +51,10 @@ def test_figures_and_the_table(printed, write_record, tmp_path, names, wanted,
     ]
 
 
-def test_a_training_by_hook(printed, tmp_path):
-    path = tmp_path / 'run/vis_data/probe.json'
-    path.parent.mkdir(parents=True)
-    path.write_text(''.join(json.dumps(
-        {k if k == 'step' else f'probe/{k}': v for k, v in row.items()}
-    ) + '\n' for row in (dict(step=50, nonfinite=8), dict(
+def test_a_training_by_hook(printed, write_log, tmp_path):
+    write_log(tmp_path, 'run', [dict(step=50, nonfinite=8), dict(
         step=100, tns=2., tns_median=1., tns_q95=4., nsi_stage1_mean=.5,
-        nsi_stage1_max=.9, nonfinite=0))))
+        nsi_stage1_max=.9, nonfinite=0)], 'probe')
     table = printed(TOOL, 'training', tmp_path, '--hook', 'probe').splitlines()
     assert [line.split() for line in table[:3]] == [
         ['step', 'tns', 'tns_median', 'tns_q95', 'nsi_stage1_mean'],

@@ -57,13 +57,11 @@ def test_the_page_is_whole_and_asks_for_nothing():
 
 
 def test_records_of_one_definition_are_shown(
-        monkeypatch, tool, write_record, tmp_path, capsys):
+        monkeypatch, tool, write_record, write_log, tmp_path, capsys):
     monkeypatch.setattr('report_page.picture', lambda figure: dict(
         url='', width=300))  # they take long
     work_dir = tmp_path / 'resnet20_plain'
-    log = work_dir / 'run/vis_data/probe.json'
-    log.parent.mkdir(parents=True)
-    log.write_text('{"step": 1, "probe/tns": 1.0, "probe/nonfinite": 0}\n')
+    write_log(work_dir, 'run', [dict(step=1, tns=1., nonfinite=0)], 'probe')
     blocks = dict(stage=[1, 1, 2], position=[1, 2, 1],
                   blocks=['layer1.1', 'layer1.2', 'layer2.1'])
     for name in ('start', 'last'):
