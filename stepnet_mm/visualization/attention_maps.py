@@ -5,15 +5,7 @@ from textwrap import fill
 import numpy as np
 
 from ..attention import AttentionRecord
-from .style import (
-    INK,
-    MUTED,
-    color,
-    legend_beside,
-    line_style,
-    new_figure,
-    styled,
-)
+from .style import INK, MUTED, color, legend_beside, look, new_figure, styled
 
 #: Heads side by side; further ones go into a further line.
 MOST = 9
@@ -127,7 +119,7 @@ def _draw_history(axes, records: list) -> None:
     for i in range(len(records[-1].layers)):
         axes.plot(iterations, [record.layers[i].mean_distance
                           for record in records],
-                  label=f'layer {i + 1}', **line_style(i))
+                  label=f'layer {i + 1}', **look(i))
     axes.set(xlabel='iteration', ylabel='px of the image, mean')
 
 

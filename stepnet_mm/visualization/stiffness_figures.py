@@ -22,8 +22,8 @@ from .style import (
     PAPER,
     legend_below,
     legend_beside,
-    line_style,
-    line_styles,
+    look,
+    looks,
     new_figure,
     panel_grid,
     set_scale,
@@ -222,7 +222,7 @@ def _along_depth(records: list, quantiles: tuple, heading: str):
               for record in records]
     figure, panels = _stage_panels(records, tables)
     names = labels(records)
-    styles = line_styles(names)
+    styles = looks(names)
     for record, table, own in zip(records, tables, styles):
         for axes, places, (middle, *edges) in _by_stage(panels, record, table):
             axes.plot(places, middle, marker='o', markersize=3, **own)
@@ -283,7 +283,7 @@ def _draw_tns(axes, curve: list[dict]) -> None:
     for i, (key, label) in enumerate(TNS.items()):
         iterations, values = _series(curve, key)
         if values:
-            axes.plot(iterations, values, label=label, **line_style(i),
+            axes.plot(iterations, values, label=label, **look(i),
                       **_dots(iterations))
             highest = max(highest, *values)
     axes.set(ylabel='TNS (Eq. 5)', ylim=(0, 1.08 * highest or 1.))
@@ -294,7 +294,7 @@ def _draw_nsi(axes, curve: list[dict]) -> None:
     for stage in sorted({*map(int, re.findall(r'nsi_stage(\d+)_mean', keys))}):
         iterations, mean = _series(curve, f'nsi_stage{stage}_mean')
         highest = _series(curve, f'nsi_stage{stage}_max')[1]
-        style = line_style(stage - 1)
+        style = look(stage - 1)
         axes.plot(iterations, mean, label=f'stage {stage}', **style,
                   **_dots(iterations))
         axes.fill_between(iterations, mean, highest, color=style['color'],

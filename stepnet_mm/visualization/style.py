@@ -46,16 +46,16 @@ def color(index: int) -> str:
     return COLORS[index % len(COLORS)]
 
 
-def line_style(index: int) -> dict[str, Any]:
+def look(index: int) -> dict[str, Any]:
     """Colour and line style; 28 of them differ."""
     return dict(color=color(index), linestyle=STYLES[index % len(STYLES)])
 
 
-def line_styles(names: list[str]) -> list[dict[str, Any]]:
+def looks(names: list[str]) -> list[dict[str, Any]]:
     """Colour and line style of each; the colours of methods, if all are."""
     own = [METHODS.get(re.sub(r'_seed\d+$', '', name.lower()))
            for name in names]
-    return [dict(line_style(i), **(dict(color=known) if all(own) else {}))
+    return [dict(look(i), **(dict(color=known) if all(own) else {}))
             for i, known in enumerate(own)]
 
 

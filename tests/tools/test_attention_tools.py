@@ -7,28 +7,22 @@ import pytest
 from stepnet_mm.attention import read_attention_record
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs/self_attention.md'
-
-
-@pytest.fixture
-def config(classifier):
-    """A small SelfAttentionNet on the images of the toy classifier."""
-    with classifier.open('a') as file:
-        file.write('''
+NET = '''
 model['backbone'] = dict(
     _delete_=True, type='SelfAttentionNet', embed_dims=12, num_layers=2,
     num_heads=3, feedforward_channels=8)
 model['head']['in_channels'] = 12
 data['pipeline'][1]['scale'] = (32, 32)
 custom_hooks = [dict(type='AttentionMapHook')]
-''')
-    return classifier
+'''
 
 
 @pytest.mark.long
-def test_a_training_and_its_checkpoint(tool, printed, config, tmp_path,
+def test_a_training_and_its_checkpoint(tool, printed, classifier, tmp_path,
                                        monkeypatch):
     work = tmp_path / 'work'
-    tool('train', config, '--work-dir', work)
+    classifier.write_text(classifier.read_text() + NET)
+    tool('train', classifier, '--work-dir', work)
     table = printed('analysis/plot', 'attention', work).splitlines()[2:5]
     assert [row.split()[0] for row in table] == ['0', '2', '4']
     for name in ('maps', 'range'):
@@ -39,7 +33,7 @@ def test_a_training_and_its_checkpoint(tool, printed, config, tmp_path,
         r'^```python\n(.*?)^```$', PAGE.read_text(), re.M | re.S)
         if 'record_attention' in code)
     monkeypatch.chdir(tmp_path)
-    exec(code, dict(CONFIG=config, CHECKPOINT=str(work / 'epoch_2.pth')))
+    exec(code, dict(CONFIG=classifier, CHECKPOINT=str(work / 'epoch_2.pth')))
     record = read_attention_record('attention.npz')
     assert record.samples == 8 and [*record.query] == [16, 16]
     tool('analysis/plot', 'attention', 'attention.npz')

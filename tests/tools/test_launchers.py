@@ -8,7 +8,7 @@ import sys
 import pytest
 from fork_server import ForkServer
 from forked import Forked
-from jobs import CONFIG, ROOT, run_train
+from jobs import CONFIG, ENVIRONMENT, ROOT, run_train
 from waiting import until
 
 PRINT = 'printf "%s\\n" "$@"'
@@ -45,8 +45,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def environment(**changes):
     """Like a user's, without a launcher's variables."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith('SLURM')}
-    return {**kept, 'PYTHON': sys.executable, 'OMP_NUM_THREADS': '1',
-            'PYTHONPATH': f'{ROOT / "tests/slurm"}:{ROOT}', **changes}
+    return {**kept, **ENVIRONMENT, **changes}
 
 
 def launch(script, *arguments, code=0, tools=ROOT / 'tools', **changes):

@@ -29,15 +29,6 @@ def test_what_changes_a_measurement(change, changes):
     assert (settings_digest(cfg, 'val') != before) == changes
 
 
-@pytest.fixture
-def deep(classifier):
-    """R-34, at its start unlike a plain network: TNS is not 0."""
-    classifier.write_text(classifier.read_text().replace(
-        "type='StepResNet'", "type='StepResNet', depth=34, "
-        'zero_init_residual=False'))
-    return classifier
-
-
 def measure(tool, config, out, *arguments):
     tool(TOOL, config, '--out', out, '--batch-size', 3, '--device', 'cpu',
          *arguments)
@@ -47,10 +38,14 @@ def measure(tool, config, out, *arguments):
 @pytest.mark.long
 @pytest.mark.core
 def test_the_start_a_cut_some_of_it_and_a_checkpoint(
-        tool, deep, tmp_path, capsys):
+        tool, classifier, tmp_path, capsys):
     """A cut one goes on bit for bit, where the data were moved to, too."""
+    # Unlike a plain network at its start: TNS is not 0.
+    classifier.write_text(classifier.read_text().replace(
+        "type='StepResNet'", "type='StepResNet', depth=34, "
+        'zero_init_residual=False'))
     out = tmp_path / 'a.jsonl'
-    start = measure(tool, deep, out, '--name', 'start')
+    start = measure(tool, classifier, out, '--name', 'start')
     assert 'tns_q95  ' in capsys.readouterr().out
     assert start.nsi.shape == (8, 12) and start.nsi.isfinite().all()
     # The published start of the adaptor is sigma(-1).
@@ -71,25 +66,25 @@ def test_the_start_a_cut_some_of_it_and_a_checkpoint(
     again = '--name', 'start', *moved
     with held_lock(tmp_path, lock_beside(out)), pytest.raises(
             ValueError, match='a.jsonl.lock: expected to be'):
-        measure(tool, deep, out, *again)
-    measure(tool, deep, out, *again)
+        measure(tool, classifier, out, *again)
+    measure(tool, classifier, out, *again)
     assert out.read_bytes() == text
     with pytest.raises(ValueError, match='settings.*another'):
-        measure(tool, deep, out, *again, '--image-scale', 48, 48)
+        measure(tool, classifier, out, *again, '--image-scale', 48, 48)
     assert out.read_bytes() == text
 
-    some = measure(tool, deep, tmp_path / 'some.jsonl', '--num-samples', 4,
-                   '--blocks', r'backbone\.layer3\.[2-5]', *moved)
+    some = measure(tool, classifier, tmp_path / 'some.jsonl', '--blocks',
+                   r'backbone\.layer3\.[2-5]', '--num-samples', 4, *moved)
     assert some.header.position == [2, 3, 4, 5]
     chosen = [header.blocks.index(name) for name in some.header.blocks]
     torch.testing.assert_close(
         some.nsi, start.nsi[::2, chosen], rtol=1e-5, atol=0)
 
-    weights = build_model(Config.fromfile(deep)).state_dict()
+    weights = build_model(Config.fromfile(classifier)).state_dict()
     weights['backbone.layer3.1.conv2.weight'] *= 2
     checkpoint = tmp_path / 'epoch_2.pth'
     torch.save(dict(state_dict=weights), checkpoint)
-    tool(TOOL, deep, checkpoint, '--device', 'cpu', *moved)
+    tool(TOOL, classifier, checkpoint, '--device', 'cpu', *moved)
     trained = read_stiffness_record(tmp_path / 'epoch_2_stiffness.jsonl')
     assert not torch.equal(trained.nsi, start.nsi)
     assert trained.header.meta['checkpoint'] == str(checkpoint)

@@ -54,43 +54,37 @@ def start(request, tmp_path):
     return start
 
 
-@pytest.fixture
-def set_up(start, tmp_path):
-    """set_up(code=1, CXX='g++'): what it says until its end"""
-
-    def set_up(code=0, **environment):
-        process = start(**environment)
-        text = process.communicate()[0]
-        assert process.returncode == code, text
-        assert not list((tmp_path / 'cache').glob('*building*'))
-        return text
-
-    return set_up
+def said(process, code=0):
+    """What a set-up says until its end."""
+    text = process.communicate()[0]
+    assert process.returncode == code, text
+    return text
 
 
-def test_a_python_that_is_too_new(set_up, tmp_path):
+def test_a_python_that_is_too_new(start, tmp_path):
     python = fake(tmp_path, 'newer', '[ "$1" = -V ] && echo Python 3.12')
-    assert set_up(1, STACK='classic', PYTHON=python) == (
+    assert said(start(STACK='classic', PYTHON=python), 1) == (
         f"setup_env: error: Python 3.12 at '{python}': expected 3.10 or "
         'later, before 3.12; set PYTHON\n')
 
 
-def test_the_second_set_up_has_nothing_to_do(set_up, tmp_path):
+def test_the_second_set_up_has_nothing_to_do(start, tmp_path):
     """The compiler goes behind the one with the precompiled header."""
     whole = (tmp_path / 'made.whl').read_bytes()
     made = tmp_path / 'cache/onedl-mmcv==2.3.6-torch9-cp311-cpu/mmcv.whl'
     made.parent.mkdir(parents=True)
     made.write_bytes(whole.replace(b'= 1', b'= 2'))
-    text = set_up(CXX='g++ -pipe')
+    text = said(start(CXX='g++ -pipe'))
     assert 'is damaged; compiling it again' in text
     assert 'is ready, after' in text and made.read_bytes() == whole
-    assert set_up() == f'setup_env: {tmp_path}/venv is ready\n'
+    assert said(start()) == f'setup_env: {tmp_path}/venv is ready\n'
     # Another environment takes the wheel that is there.
     (tmp_path / 'venv/.stepnet_mm_complete').unlink()
-    set_up()
+    said(start())
     call, = (tmp_path / 'calls').read_text().splitlines()
     assert call.startswith('wheel g++ -pipe ') and call.endswith(
         '/tools/pch_cxx.sh')
+    assert not list((tmp_path / 'cache').glob('*building*'))
 
 
 def test_another_set_up_waits_until_the_first_one_is_killed(start, tmp_path):
@@ -100,19 +94,19 @@ def test_another_set_up_waits_until_the_first_one_is_killed(start, tmp_path):
     assert any('another set-up is at work on' in line
                for line in second.stdout)
     os.killpg(first.pid, signal.SIGKILL)
-    text = second.communicate()[0]
-    assert first.wait() and second.wait() == 0
-    assert 'going on with the unfinished environment' in text
+    assert first.wait()
+    assert 'going on with the unfinished environment' in said(second)
 
 
 @pytest.mark.long
-def test_a_failed_step_says_what_to_do(set_up, tmp_path):
+def test_a_failed_step_says_what_to_do(start, tmp_path):
     fake(tmp_path, 'uv', 'echo no such version; exit 1')
-    text = set_up(1)
+    text = said(start(), 1)
     assert 'no such version' in text
     assert 'the last step failed; whole log:' in text
     fake(tmp_path, 'uv', 'exit 0')
-    assert 'mmcv did not compile: the disk is full' in set_up(
-        1, FAIL='OSError: [Errno 28] No space left on device')
-    assert "no C++ compiler 'no-such-compiler'" in set_up(
-        1, CXX='no-such-compiler')
+    assert 'mmcv did not compile: the disk is full' in said(start(
+        FAIL='OSError: [Errno 28] No space left on device'), 1)
+    assert not list((tmp_path / 'cache').glob('*building*'))
+    assert "no C++ compiler 'no-such-compiler'" in said(
+        start(CXX='no-such-compiler'), 1)

@@ -83,14 +83,13 @@ def test_a_classifier_with_odd_names(tool, classifier, tmp_path, monkeypatch):
     tool('train', config, *data, '--work-dir', work, '--cfg-options',
          'train_cfg.max_epochs=1')
     log, = work.glob('*/*.log')
-    copy = work / config.name
     assert f'INFO - stepnet_mm: {__version__}, abc-dirty\n' in (
         log.read_text())
     with pytest.raises(RuntimeError, match='Top-3'):
         tool('train', config, *data, '--work-dir', work, '--cfg-options',
              'val_evaluator.topk=(3,)')
     tool('train', config, *data, '--work-dir', work, '--resume')
-    assert Config.fromfile(copy).train_cfg.max_epochs == 2
+    assert Config.fromfile(work / config.name).train_cfg.max_epochs == 2
     assert any('accuracy/top1' in row for row in rows(work))
     assert measured(work) == [1, 2, 3, 4]
     assert trained_with(work) == dict(

@@ -41,9 +41,8 @@ SHOWN = {
 }
 
 
-def code_cells(name):
-    return [cell for cell in nbformat.read(PAGES[name], 4).cells
-            if cell.cell_type == 'code']
+def code_cells(page):
+    return [cell for cell in page.cells if cell.cell_type == 'code']
 
 
 def check_what_is_shown(name, cells):
@@ -61,7 +60,8 @@ def check_what_is_shown(name, cells):
 
 @pytest.mark.parametrize('name', ENGLISH)
 def test_a_page_is_whole_and_the_same_in_both_languages(name):
-    pages = [code_cells(name), code_cells(f'{name}.zh_CN')]
+    pages = [code_cells(nbformat.read(PAGES[page], 4))
+             for page in (name, f'{name}.zh_CN')]
     for cells in pages:
         check_what_is_shown(name, cells)
     english, chinese = ([cell.source for cell in cells] for cells in pages)
@@ -89,12 +89,9 @@ def test_a_tutorial_runs(name, tmp_path, monkeypatch, request):
     page = nbformat.reads(text, 4)
     for variable in ('IPYTHONDIR', 'JUPYTER_RUNTIME_DIR'):
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    bin_folder = tmp_path / 'bin'
-    bin_folder.mkdir()
-    monkeypatch.setenv('PATH', f'{bin_folder}:{os.environ["PATH"]}')
-    with ForkServer(bin_folder):
+    monkeypatch.setenv('PATH', str(tmp_path), prepend=os.pathsep)
+    with ForkServer(tmp_path):
         NotebookClient(page, timeout=None, kernel_name='python3',
                        resources=dict(metadata=dict(
                            path=str(tmp_path / 'docs/tutorials')))).execute()
-    check_what_is_shown(
-        name, [cell for cell in page.cells if cell.cell_type == 'code'])
+    check_what_is_shown(name, code_cells(page))

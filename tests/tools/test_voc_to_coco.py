@@ -9,10 +9,8 @@ def test_images_boxes_and_classes(tool, voc, tmp_path):
     tool('voc_to_coco', voc, out, '--classes', 'cat', 'dog', '--splits',
          'train')
     assert json.loads((out / 'train.json').read_text()) == dict(
-        images=[
-            dict(id=1, file_name='a.jpg', width=40, height=40),
-            dict(id=2, file_name='b.jpg', width=40, height=40),
-        ],
+        images=[dict(id=i, file_name=f'{name}.jpg', width=40, height=40)
+                for i, name in enumerate('ab', 1)],
         annotations=[
             dict(id=1, image_id=2, category_id=2, bbox=[5., 6., 10., 20.],
                  area=200., iscrowd=0),

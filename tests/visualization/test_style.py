@@ -58,8 +58,8 @@ def test_image_and_file(tmp_path):
 
 
 def test_methods_have_their_own_colours_where_all_are_known():
-    known = style.line_styles(['SE', 'plain'])
+    known = style.looks(['SE', 'plain'])
     assert [own['color'] for own in known] == [
         style.METHODS['se'], style.METHODS['plain']]
-    assert [own['color'] for own in style.line_styles(['plain', 'mine'])
+    assert [own['color'] for own in style.looks(['plain', 'mine'])
             ] == style.COLORS[:2]
