@@ -6,7 +6,7 @@ from forked import Forked
 from held_lock import held_lock
 from jobs import train_in_forks
 
-from stepnet_mm.launch import work_dir as module
+from stepnet_mm.launch import work_dir_lock as module
 from stepnet_mm.launch.work_dir_lock import TRAINING_LOCK, work_dir_lock
 
 
