@@ -1,4 +1,4 @@
-"""What is read of a work dir, over its starts."""
+"""The curves of TNSHooks in a work dir, over its starts."""
 from plot import read_stiffness_curves
 
 
