@@ -1,4 +1,4 @@
-"""Where the heads of a network look, and how far: what is drawn and kept."""
+"""How far heads look, in records; which files of a work dir are a history."""
 import itertools
 import json
 import math

@@ -1,4 +1,4 @@
-"""Neural stiffness beside accuracy or AP."""
+"""Neural stiffness beside accuracy or AP, without a say in save_best."""
 import functools
 import math
 

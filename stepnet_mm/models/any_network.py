@@ -1,4 +1,4 @@
-"""Steps in the residual blocks of any network, found by one pass.
+"""add_steps and Step + NAME: steps in blocks that block_search.py finds.
 
 residual/block_search.py finds which modules are blocks, and which child gives
 f. Unlike :class:`.StepBlock`, which has a forward of its own, a block here

@@ -1,4 +1,4 @@
-"""The fused tail's kernels for a device, each checked before its first use.
+"""Chooses the fused tail's kernels for a device, and checks them first.
 
 A compiler, a driver or a GPU that nobody has tried may give wrong numbers
 without an error. So the kernels are compared with the plain formulas, taken

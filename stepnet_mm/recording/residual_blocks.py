@@ -1,4 +1,4 @@
-"""Finds residual blocks, and the modules that output x_t, f and Δt."""
+"""What the recorder reads: blocks, and the modules with x_t, f and Δt."""
 import re
 from dataclasses import dataclass
 from typing import Any

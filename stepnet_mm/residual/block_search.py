@@ -1,4 +1,4 @@
-"""Finds the residual blocks of any model in one forward pass.
+"""Finds the blocks of any model by one pass, on blank images if need be.
 
 The graph that autograd records says what a class's name cannot: a module is a
 block y = x + f(x) if its output is a sum, its input reaches that sum through

@@ -1,4 +1,4 @@
-"""What a checkpoint may hold: this run's state, of types that load again."""
+"""Before a save: a training state of this run alone, of types that load."""
 import os.path as osp
 from collections import Counter, OrderedDict, defaultdict, deque
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Tells errors of a user's code from errors of the libraries."""
+"""Whether an error is of a user's code or a library's, by its traceback."""
 import os
 import re
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""What step sizes are worth to a network: its metrics with and without them.
+"""What step sizes are worth: metrics as trained, and with Δt held fixed.
 
 python tools/analysis/ablate_steps.py CONFIG CHECKPOINT
 
