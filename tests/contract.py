@@ -141,13 +141,15 @@ def parser_of(command: Callable, *args) -> argparse.ArgumentParser:
         sys.exit()
 
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with suppress(SystemExit), mock.patch.object(
-            argparse.ArgumentParser, 'parse_args', stop):
-        command(*args)
-    # Signals that a tool holds back come again.
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    parser, = found
-    return parser
+    try:
+        with suppress(SystemExit), mock.patch.object(
+                argparse.ArgumentParser, 'parse_args', stop):
+            command(*args)
+    finally:  # signals that a tool holds back come again
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if not found:
+        raise ValueError(f'{args}: expected a command with a parser, got none')
+    return found[0]
 
 
 def run_file(path: Path) -> None:

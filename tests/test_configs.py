@@ -121,16 +121,19 @@ ADAMW = dict(type='AdamW', lr=5e-4, weight_decay=.06)
 DATASETS = dict(cifar10=(10, 32, 4), cifar100=(100, 32, 4), stl10=(10, 96, 12))
 
 
-@pytest.mark.parametrize('path, batch, optimizer, epochs', [
-    *((f'resnet164/resnet164_stepnet_{dataset}.py', 128, SGD, [81, 122, 164])
-      for dataset in DATASETS),
-    ('imagenet/resnet34_se_imagenet.py', 256 // 8, SGD, [30, 60, 90, 120]),
-    ('vit/vit_stepnet_cifar10.py', 128, ADAMW, [200]),
-    ('vit/vit_stepnet_stl10.py', 128, ADAMW, [200])])
-def test_recipes(path, batch, optimizer, epochs):
-    """Depths and sizes are among the networks of tests/test_contract.py."""
+@pytest.mark.parametrize('path, batch, backbone, optimizer, epochs', [
+    *((f'resnet164/resnet164_stepnet_{dataset}.py', 128, dict(depth=164), SGD,
+       [81, 122, 164]) for dataset in DATASETS),
+    ('imagenet/resnet34_se_imagenet.py', 256 // 8, dict(depth=34), SGD,
+     [30, 60, 90, 120]),
+    ('vit/vit_stepnet_cifar10.py', 128, dict(img_size=32, patch_size=4),
+     ADAMW, [200]),
+    ('vit/vit_stepnet_stl10.py', 128, dict(img_size=96, patch_size=12),
+     ADAMW, [200])])
+def test_recipes(path, batch, backbone, optimizer, epochs):
     cfg = load(path)
     assert cfg.train_dataloader.batch_size == batch
+    assert {key: cfg.model.backbone[key] for key in backbone} == backbone
     dataset = Path(path).stem.rpartition('_')[2]
     if dataset in DATASETS:
         crop = cfg.train_dataloader.dataset.pipeline[0]

@@ -1,4 +1,4 @@
-"""What the pages name is there: files, functions.
+"""What the pages name is there: files, functions, pictures.
 
 Links are checked where the site is built; tables of results, the READMEs'
 too, by `tools/studies/report.py --pages --check` in `.ci/run`.
@@ -45,3 +45,9 @@ def test_named_code_is_there():
     assert not [(page.name, *code) for page in PAGES if page not in PAST
                 for code in named_code(page.read_text())
                 if not is_there(*code)]
+
+
+def test_every_picture_is_on_a_page():
+    pages = ''.join(page.read_text() for page in PAGES)
+    pictures = [*(ROOT / 'docs').rglob('*.png')]
+    assert pictures and not [p for p in pictures if p.name not in pages]

@@ -1,4 +1,4 @@
-"""Changes of a config by the tools' options."""
+"""Changes of a config by tools' options: data root, AMP, TTA, resume."""
 import os.path as osp
 import re
 

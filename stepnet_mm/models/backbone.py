@@ -1,4 +1,4 @@
-"""StepBackbone, of ResNets, and what all backbones with steps share."""
+"""StepBackbone, of ResNets, and what all share: step_blocks, frozen steps."""
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -43,7 +43,9 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
     sum, and a norm and a ReLU end the last stage; they freeze with it.
 
     Takes the other arguments of :class:`mmpretrain.models.ResNet_CIFAR`, for
-    three stages, and those of :class:`StepBackbone`.
+    three stages (``stem_channels=16``, ``strides=(1, 2, 2)``,
+    ``dilations=(1, 1, 1)``, ``out_indices=(2, )``), and those of
+    :class:`StepBackbone`.
 
     Args:
         depth (int): 9n+2 with bottlenecks, 6n+2 with basic blocks.
@@ -62,7 +64,6 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
             arguments that do not go with ``preact``.
     """
     plain_blocks = (BasicBlock, Bottleneck)
-    #: Arguments of the library for three stages, where they are left out.
     DEFAULTS: dict[str, Any] = dict(
         stem_channels=16, strides=(1, 2, 2), dilations=(1, 1, 1),
         out_indices=(2, ))
@@ -70,6 +71,7 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
     def __init__(self,
                  depth: int,
                  block: str = 'bottleneck',
+                 *,
                  base_channels: int = 16,
                  zero_init_residual: bool = False,
                  downsample_norm_cfg: dict | None = None,

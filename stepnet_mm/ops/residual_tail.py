@@ -1,4 +1,4 @@
-"""A residual block's end in few passes: y = relu(x + BN(z) ⊗ Δt).
+"""A block's end in few passes, if its maps are large: relu(x + BN(z) ⊗ Δt).
 
 z is the last convolution's output and x the identity. Δt is a table
 (N, C, 1, 1) that may depend on the moments of f = BN(z) and of x over space;

@@ -1,4 +1,4 @@
-"""Records NSI per sample and measured block in a running model."""
+"""Records NSI by sample and measured block, by one of its definitions."""
 from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter

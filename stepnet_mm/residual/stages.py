@@ -1,4 +1,4 @@
-"""The residual blocks of a model in stages, as a reader counts them."""
+"""The residual blocks of a model in stages; a guess where no pass succeeds."""
 from collections import Counter
 from itertools import groupby
 

@@ -147,7 +147,8 @@ class NonFiniteLossHook(Hook):
                 f'{what}; NonFiniteLossHook has skipped its update, '
                 f'{self.skipped} so far')
             return
-        often = f', {self._in_a_row} times in a row' * self._skips
+        row = self._in_a_row
+        often = f', {row} times in a row' if row > 1 else ''
         why = (f'{what}{often}; a lower learning rate, warm-up or clip_grad '
                "may prevent it, NonFiniteLossHook(action='skip', "
                'max_skips=...) leaves such batches out')

@@ -1,4 +1,4 @@
-"""One loader for every checkpoint, which never executes code of a file.
+"""One loader for every checkpoint: checked, and no code of it executed.
 
 mmengine 0.10.7 unpickles a checkpoint in full where torch lets it, and
 onedl's 0.10.12 falls back to that: a malicious file runs its code. This

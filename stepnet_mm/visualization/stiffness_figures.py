@@ -1,4 +1,4 @@
-"""Figures of NSI and TNS: Fig. 2, 3, 6 and 10 of the paper, and over training.
+"""Figures of NSI, TNS: survival, depth, proportion, seeds, over training.
 
 Those of stiffness records leave out and count the samples with an inf or NaN.
 """

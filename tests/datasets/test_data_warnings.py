@@ -4,7 +4,7 @@ from math import inf, nan
 from types import SimpleNamespace
 
 import pytest
-from make_mini_coco import make_mini_coco
+from mini_coco import make_mini_coco
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader
 

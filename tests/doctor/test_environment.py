@@ -66,6 +66,13 @@ def test_a_gpu_that_nothing_uses(monkeypatch, tool, kind, expected):
     assert rows[-1]['environment'] == ['Nvidia driver version: 550.1']
 
 
+def test_a_config_without_a_model(tmp_path):
+    path = tmp_path / 'config.py'
+    path.write_text('data = 1')
+    with pytest.raises(ValueError, match='expected a config with a model'):
+        [*environment.config(str(path))]
+
+
 def test_a_config_whose_data_are_missing(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # the checkout may have data
     reads, *missing = lines(environment.config(

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from make_mini_coco import make_mini_coco
+from mini_coco import make_mini_coco
 
 from stepnet_mm.stiffness import RecordHeader, append_rows, begin_record
 

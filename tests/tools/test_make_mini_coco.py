@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from make_mini_coco import CLASSES, make_mini_coco
+from mini_coco import CLASSES, make_mini_coco
 
 pytestmark = pytest.mark.filterwarnings(
     'ignore::DeprecationWarning:pycocotools')

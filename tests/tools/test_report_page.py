@@ -80,6 +80,6 @@ def test_records_of_one_definition_are_shown(
     assert '<h3>b</h3>' not in page
     said = capsys.readouterr().out
     assert 'NSI: residual; of others, not shown: b.jsonl' in said
-    with pytest.raises(SystemExit, match='expected 8 samples, got 0'):
+    with pytest.raises(ValueError, match='expected 8 samples, got 0'):
         tool('analysis/plot', 'report', work_dir, '--definition', 'update')
     assert (work_dir / 'report.html').read_text() == page

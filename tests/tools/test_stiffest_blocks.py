@@ -58,6 +58,7 @@ def test_seeds_are_pooled_and_what_is_not_finite_is_left_out(
     other = write_record('d', NSI, **{**BY_HAND, 'blocks': [*'vwxyz']})
     for arguments, match in (
             ((paths[0], other, '-k', 1), 'd.jsonl: expected .*a.jsonl'),
-            ((paths[0], '-k', 6), '-k: expected 1 to 5, .*got 6')):
+            ((paths[0], '-k', 0), '-k: expected 1 to 5, .*got 0'),
+            ((paths[0], '-k', 2, 6), '-k: expected 1 to 5, .*got 6')):
         with pytest.raises(ValueError, match=match):
             rank(*arguments)

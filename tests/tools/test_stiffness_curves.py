@@ -1,4 +1,6 @@
 """The curves of TNSHooks in a work dir, over its starts."""
+import json
+
 from plot import read_stiffness_curves
 
 
@@ -13,6 +15,8 @@ def test_a_resumed_run_goes_on_and_each_hook_has_its_curve(
     write_log(tmp_path, '20250101_000000', [row(5)], 'probe')
     write_log(tmp_path, '20250101_000000', [
         dict(step=1), {'stiffness_eval/nonfinite': 0}], 'scalars')
+    (tmp_path / '20250101_000000/vis_data/own.json').write_text(
+        json.dumps(dict(step=1, nonfinite=0)))
     write_log(tmp_path, '20250102_000000', [
         row(3, 2.), dict(step=4, nonfinite=4.)])
     write_log(tmp_path, '20250103_000000', [])

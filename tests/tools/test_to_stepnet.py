@@ -4,7 +4,7 @@ import os
 import pytest
 import torch
 from equality import undrawn
-from make_mini_coco import make_mini_coco
+from mini_coco import make_mini_coco
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 

@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from make_mini_coco import make_mini_coco
+from mini_coco import make_mini_coco
 from mmcv.transforms import BaseTransform
 from mmengine.dataset import BaseDataset, ConcatDataset, pseudo_collate
 from torch.utils.data import DataLoader

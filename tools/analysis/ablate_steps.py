@@ -28,6 +28,11 @@ from stepnet_mm.utils.compilation import refuse_compiled
 from stepnet_mm.utils.hook_helpers import unwrap
 from stepnet_mm.utils.provenance import measure_into
 
+#: How a file describes Δt -> a column of the table.
+COLUMNS = dict(mean='mean', over_samples='SD over images',
+               over_positions='SD over positions',
+               over_channels='SD over channels')
+
 
 def parse_args():
     parser = entry.make_config_parser(__doc__)
@@ -119,17 +124,16 @@ def ablate_step_sizes(model, evaluate):
         return value.expand(step_size.size(1)).contiguous().view(1, -1, 1, 1)
 
     with hooks_on(steps, add):
-        trained = evaluate()
+        metrics = dict(trained=evaluate())
     if not moments:
         raise ValueError('evaluate: expected it to run the step sizes of the '
                          'model, got no call; evaluate this very model')
     ran = {name: steps[name] for name in moments}
-    with hooks_on(ran, partial(held, lambda mean: mean)):
-        per_channel = evaluate()
-    with hooks_on(ran, partial(held, torch.mean)):
-        per_block = evaluate()
-    return dict(trained=trained, per_channel=per_channel,
-                per_block=per_block), moments
+    for key, of_mean in dict(per_channel=torch.clone,
+                             per_block=torch.mean).items():
+        with hooks_on(ran, partial(held, of_mean)):
+            metrics[key] = evaluate()
+    return metrics, moments
 
 
 @contextmanager
@@ -213,10 +217,9 @@ def main():
     print_table(('', 'as trained', 'fixed, per channel', 'fixed, per block'), [
         (name, [found.get(name) for found in metrics.values()])
         for name in metrics['trained']])
-    print_table(('step size', 'mean', 'SD over images', 'SD over positions',
-                 'SD over channels'),
-                [(name, [*step.values()][:-1])
-                 for name, step in content['steps'].items()])
+    print_table(('step size', *COLUMNS.values()), [
+        (name, [*map(step.get, COLUMNS)])
+        for name, step in content['steps'].items()])
     print(f'all numbers: {path}')
 
 

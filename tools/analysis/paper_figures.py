@@ -1,4 +1,4 @@
-"""Figures of stiffness records that plot.py alone draws: Fig. 8 and 9."""
+"""Figures that plot.py alone draws: TNS by network, step over NSI (8, 9)."""
 import re
 from functools import partial
 from textwrap import fill

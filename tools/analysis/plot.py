@@ -3,11 +3,10 @@
 
 plot.py stiffness RECORD...       NSI and TNS: Fig. 2, 3, 6, 8 to 10 (figures/)
 plot.py training WORK_DIR         what a TNSHook logged, by iteration (tns.png)
-plot.py attention WORK_DIR        what an AttentionMapHook left (attention_*)
+plot.py attention SOURCE...       what an AttentionMapHook left (attention_*)
 plot.py report WORK_DIR           all of it on one page (report.html)
 
-python tools/analysis/plot.py stiffness --help says what each does. Stiffness
-records are made by tools/analysis/measure_stiffness.py.
+`plot.py KIND --help` says what each does; measure_stiffness.py makes RECORDs.
 """
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
@@ -191,6 +190,8 @@ def draw_attention(args):
     maps   each head's attention of the query pixel by layer, at the end
            (Fig. 4)
     range  mean attention distance by layer and head, and over the iterations
+
+    Of what an AttentionMapHook left in a work dir, or of records by name.
     """
     source = args.sources[0]
     records = sorted(
@@ -219,11 +220,12 @@ def read_stiffness_curves(work_dir):
     for hook in sorted({p.stem for p in work_dir.glob('*/vis_data/*.json')}):
         found, most = [], 0
         for lines in logged(work_dir, hook):
-            rows = [{key.removeprefix(f'{hook}/'): value  # as TNSHook logs it
-                     for key, value in line.items()} for line in lines]
-            if rows := [row for row in rows if {
-                    type(row.get(key)) for key in ('nonfinite', 'step')
-            } <= {int, float}]:
+            # As TNSHook logs it; step is the iteration.
+            if rows := [
+                    {key.removeprefix(f'{hook}/'): value
+                     for key, value in line.items()} for line in lines
+                    if {type(line.get(key)) for key in (
+                        f'{hook}/nonfinite', 'step')} <= {int, float}]:
                 most = max(most, rows[-1]['step'])
                 found = [row for row in found
                          if row['step'] < rows[0]['step']] + rows
@@ -287,13 +289,9 @@ def of_one_definition(paths, wanted, source):
     return found[chosen]
 
 
-def main():
-    args = parse_args()
-    args.draw(args)
-
-
 if __name__ == '__main__':
     try:
-        main()
-    except (OSError, ValueError) as error:
+        args = parse_args()
+        args.draw(args)
+    except OSError as error:
         sys.exit(f'plot.py: error: {error}')

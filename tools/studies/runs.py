@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The runs of a study; tools/study.sh orders them.
+"""Trains, measures and records the runs of a study; study.sh orders them.
 
 python tools/studies/runs.py STUDY WORK_DIR RECORDS            # what is left
 python tools/studies/runs.py STUDY WORK_DIR RECORDS --run RUN  # carries it out

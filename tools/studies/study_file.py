@@ -1,4 +1,4 @@
-"""A study file, and its runs: each a method with a seed, in a folder."""
+"""A study file, its methods, and the configs of its runs, as begun."""
 import ast
 import copy
 import hashlib
