@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten
 
 from stepnet_mm.attention import RelativeSelfAttention2d
 
@@ -155,7 +155,7 @@ def test_no_square_of_the_pixels_in_memory(form):
 
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             out = function(*args, **kwargs or {})
-            sizes.extend(t.numel() for t in tree_leaves(out)
+            sizes.extend(t.numel() for t in tree_flatten(out)[0]
                          if isinstance(t, torch.Tensor))
             return out
 
