@@ -3,8 +3,7 @@
 
 python tools/predict.py CONFIG CHECKPOINT IMAGE_OR_FOLDER --out predicted
 
-By the inferencer of mmdet, mmpretrain or mmseg. With --steps also Δt by
-block, one figure for each picture.
+By the inferencer of the config's library; with --steps also Δt by block.
 """
 import stepnet_mm.utils.interrupts  # Ctrl-C from here on
 
@@ -18,6 +17,7 @@ from stepnet_mm.config import add_custom_import, library_of
 from stepnet_mm.config.own_data import IMAGES
 from stepnet_mm.launch.entry import config_from, make_config_parser
 from stepnet_mm.recording import TrajectoryRecorder
+from stepnet_mm.steps.base import step_sizes_of
 from stepnet_mm.visualization.style import new_figure, save_figure, styled
 
 
@@ -122,6 +122,9 @@ def main():
                          'another')
     args.out.mkdir(parents=True, exist_ok=True)
     model, predict = PREDICTORS[library](cfg, args)
+    if args.steps and not step_sizes_of(model):
+        raise ValueError(f'--steps: expected steps in the network of '
+                         f'{args.config}, got none; leave --steps out')
     for image in args.images:
         if args.steps:
             with TrajectoryRecorder(model) as recorder:

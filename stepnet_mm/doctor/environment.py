@@ -130,9 +130,13 @@ def config(path: str) -> Iterator[dict]:
     from ..config import read_config
     from ..config.options import forbid_downloads
     from ..launch.entry import build_loader, check_model
-    cfg = read_config(path)
-    if 'runner_type' not in cfg:
-        check_model(cfg)
+    try:
+        cfg = read_config(path)
+        if 'runner_type' not in cfg:
+            check_model(cfg)
+    except ValueError as error:
+        yield row('error', one_line(error))
+        return
     yield row('ok', f'{path}: it reads')
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'

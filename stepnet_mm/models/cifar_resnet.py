@@ -65,8 +65,8 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
     """
     plain_blocks = (BasicBlock, Bottleneck)
     DEFAULTS: dict[str, Any] = dict(
-        stem_channels=16, strides=(1, 2, 2), dilations=(1, 1, 1),
-        out_indices=(2, ))
+        num_stages=3, stem_channels=16, strides=(1, 2, 2),
+        dilations=(1, 1, 1), out_indices=(2, ))
 
     def __init__(self,
                  depth: int,
@@ -99,7 +99,7 @@ class StepResNetCIFAR(StepBackbone, ResNet_CIFAR):
         self.preact = preact
         self.downsample_norm_cfg = downsample_norm_cfg
         super().__init__(
-            depth, num_stages=3, base_channels=base_channels,
+            depth, base_channels=base_channels,
             zero_init_residual=zero_init_residual,
             **{**self.DEFAULTS, **kwargs})
 

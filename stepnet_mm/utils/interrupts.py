@@ -36,10 +36,11 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _end_in_a_line(kind, error, traceback, before=sys.excepthook) -> None:
-    """An excepthook: a mistake in what the user wrote has no traceback."""
+    """An excepthook: a user's mistake, or a file's error, has no traceback."""
     mistake = isinstance(error, (ValueError, OSError)) or isinstance(
         error.__cause__, ValueError)
-    if mistake and _MISTAKE.fullmatch(str(error)):
+    if mistake and (_MISTAKE.fullmatch(str(error))
+                    or getattr(error, 'filename', None)):
         name = os.path.basename(sys.argv[0])
         print(f'{name}: error: {error} (--traceback: where)', file=sys.stderr)
     else:

@@ -171,9 +171,9 @@ def draw_training(args):
     curves = read_stiffness_curves(args.work_dir)
     if args.hook not in curves:
         raise ValueError(
-            f'--hook: expected a TNSHook that logged in {args.work_dir}, one '
-            f'of {[*curves]}, got {args.hook!r}; name one, or train with one, '
-            'beyond its interval')
+            f'{args.work_dir}: expected that {args.hook!r} has logged, got '
+            f'TNSHooks named {[*curves] or None}; name one by --hook, another '
+            'folder, or train beyond the interval')
     curve = curves[args.hook]
     keys = ['step', 'tns', 'tns_median', 'tns_q95',
             *sorted({k for row in curve for k in row if k.endswith('_mean')})]
@@ -284,14 +284,11 @@ def of_one_definition(paths, wanted, source):
     if chosen not in found:
         raise ValueError(
             f'{source}: expected a record of definition {chosen!r}, got '
-            f'{sorted(found)}; make one with measure_stiffness.py, or name '
-            'another --definition')
+            f'{sorted(found) or None}; make one with measure_stiffness.py, or '
+            'name another folder or --definition')
     return found[chosen]
 
 
 if __name__ == '__main__':
-    try:
-        args = parse_args()
-        args.draw(args)
-    except OSError as error:
-        sys.exit(f'plot.py: error: {error}')
+    args = parse_args()
+    args.draw(args)
